@@ -1,0 +1,41 @@
+"""The small interface through which publications, subscriptions and counters reach their client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from aeron_async.errors import AeronError, ClosedError
+
+
+class _ClientTimeout:
+    def __repr__(self) -> str:
+        return "CLIENT_TIMEOUT"
+
+
+CLIENT_TIMEOUT: Final = _ClientTimeout()
+"""The default of every `timeout` parameter: the client's `driver_timeout`."""
+
+Timeout = float | None | _ClientTimeout
+
+
+class Control(Protocol):
+    """What a resource asks of the client that owns it."""
+
+    def seconds(self, timeout: Timeout) -> float | None:
+        """A timeout in seconds, the default resolved; None for no limit."""
+
+    def check_process(self) -> None:
+        """Raises `ForkedClientError` in a forked child."""
+
+    def closed_error(self, resource: type[ClosedError]) -> AeronError:
+        """Why a resource of this kind is closed: the client's reason, or its own."""
+
+    async def close_resource(self, registration_id: int) -> None:
+        """Closes the resource, tells the driver, and waits for its answer."""
+
+    async def wait_publication(self, publication: Any, kind: int) -> None:
+        """Returns soon after an `aa_publication_t` is ready in the way of `kind` (AA_WATCH_...)."""
+
+    def watch_images(self, images: Any, count: int, ready: Callable[[], None]) -> Callable[[], None]:
+        """Calls `ready` in the loop soon after one of the images has something to read; returns what ends the watch."""

@@ -1,0 +1,80 @@
+"""Calling users' handlers: plain ones at once, async ones as tasks in order; none of them can harm the client."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+
+from aeron_async._tasks import spawn
+
+log = structlog.get_logger("aeron_async")
+
+
+class HandlerRunner:
+    """Calls handlers of one client.
+
+    A plain function runs in the caller's turn. What an async one returns runs as a task, after those before it with
+    the same `order`. An exception is logged and handed to `on_error`.
+    """
+
+    def __init__(self, on_error: Callable[[Exception], Any] | None) -> None:
+        self._on_error = on_error
+        self._queues: dict[int, deque[Awaitable[None]]] = {}
+        self._loop_ends = False
+
+    def call(self, handler: Callable[..., Any], *arguments: Any, order: int) -> None:
+        try:
+            result = handler(*arguments)
+        except Exception as error:
+            self.failed(error)
+            return
+        if not inspect.isawaitable(result):
+            return
+        if self._loop_ends:
+            _discard(result)
+        else:
+            self._enqueue(result, order)
+
+    def stop(self) -> None:
+        """The event loop is about to end: nothing is run as a task any more."""
+        self._loop_ends = True
+
+    def failed(self, error: Exception) -> None:
+        """Reports an error that has no caller to go to."""
+        log.error("handler_failed", exc_info=error)
+        if self._on_error is None:
+            return
+        try:
+            self._on_error(error)
+        except Exception:
+            log.exception("on_error_failed")
+
+    def _enqueue(self, awaitable: Awaitable[None], order: int) -> None:
+        queue = self._queues.get(order)
+        if queue is not None:
+            queue.append(awaitable)
+            return
+        self._queues[order] = deque([awaitable])
+        spawn(lambda: self._drain(order), f"aeron_async: handlers of {order}")
+
+    async def _drain(self, order: int) -> None:
+        queue = self._queues[order]
+        try:
+            while queue:
+                try:
+                    await queue.popleft()
+                except Exception as error:
+                    self.failed(error)
+        finally:
+            del self._queues[order]
+            for awaitable in queue:
+                _discard(awaitable)
+
+
+def _discard(awaitable: Awaitable[None]) -> None:
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()

@@ -1,0 +1,123 @@
+"""Background tasks and descriptor watches of the running loop: asyncio, uvloop and trio.
+
+Tasks here belong to the loop, not to a scope around user code, so that a client may be entered in one task and left in
+another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import structlog
+
+log = structlog.get_logger("aeron_async")
+
+
+def on_trio() -> bool:
+    """Whether the running loop is trio's."""
+    trio = sys.modules.get("trio")
+    return trio is not None and bool(trio.lowlevel.in_trio_run())
+
+
+class BackgroundTask:
+    """A task of the running loop that nothing awaits by default."""
+
+    def __init__(self, function: Callable[[], Awaitable[None]], name: str) -> None:
+        self._function = function
+        self._name = name
+        self._finished = anyio.Event()
+        self._cancel: Callable[[], Any] | None = None
+        self._cancelled = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the task has finished, in whatever way."""
+        return self._finished.is_set()
+
+    def cancel(self) -> None:
+        """Asks the task to stop at its next wait."""
+        self._cancelled = True
+        if self._cancel is not None and not self.done:
+            self._cancel()
+
+    async def wait(self) -> None:
+        """Returns when the task has finished. Cancelling the wait leaves the task alone."""
+        await self._finished.wait()
+
+    async def _run(self) -> None:
+        try:
+            await self._function()
+        except Exception:
+            log.exception("background_task_failed", task=self._name)
+        finally:
+            self._finished.set()
+
+    async def _run_in_scope(self) -> None:
+        with anyio.CancelScope() as scope:
+            self._cancel = scope.cancel
+            if self._cancelled:
+                scope.cancel()
+            await self._run()
+
+
+# asyncio keeps only weak references to its tasks.
+_running: set[asyncio.Task[None]] = set()
+
+
+def spawn(function: Callable[[], Awaitable[None]], name: str) -> BackgroundTask:
+    """Starts `function` as a task of the running loop; an exception that escapes from it is logged."""
+    task = BackgroundTask(function, name)
+    if on_trio():
+        import trio
+
+        trio.lowlevel.spawn_system_task(task._run_in_scope, name=name)
+    else:
+        running = asyncio.create_task(task._run(), name=name)
+        _running.add(running)
+        running.add_done_callback(_running.discard)
+        # A task that is cancelled before its first step never reaches its own `finally`.
+        running.add_done_callback(lambda _: task._finished.set())
+        task._cancel = running.cancel
+    return task
+
+
+def watch_readable(fd: int, callback: Callable[[], None]) -> Callable[[], None]:
+    """Calls `callback` in the running loop whenever `fd` is readable, until the returned function is called.
+
+    uvloop makes the descriptor non-blocking.
+    """
+    if on_trio():
+        return _watch_readable_on_trio(fd, callback)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(fd, callback)
+
+    def unwatch() -> None:
+        if not loop.is_closed():
+            loop.remove_reader(fd)
+
+    return unwatch
+
+
+def _watch_readable_on_trio(fd: int, callback: Callable[[], None]) -> Callable[[], None]:
+    import trio
+
+    async def watch() -> None:
+        while True:
+            await trio.lowlevel.wait_readable(fd)
+            callback()
+
+    return spawn(watch, f"aeron_async: watch descriptor {fd}").cancel
+
+
+def call_soon(callback: Callable[[], None]) -> None:
+    """Calls `callback` in the running loop, after what is ready now."""
+    if on_trio():
+        import trio
+
+        trio.lowlevel.current_trio_token().run_sync_soon(callback)
+    else:
+        asyncio.get_running_loop().call_soon(callback)

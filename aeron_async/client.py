@@ -1,0 +1,496 @@
+"""Connecting to a driver, and the client that comes of it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import anyio
+import structlog
+
+from aeron_async._control import CLIENT_TIMEOUT, Timeout
+from aeron_async._core import Broadcast, Cnc
+from aeron_async._handlers import HandlerRunner
+from aeron_async._tasks import spawn
+from aeron_async.conductor import (
+    ClientConductor,
+    ConductorSettings,
+    ConductorTask,
+    Handler,
+    ImageHandlers,
+    Registration,
+)
+from aeron_async.counters import Counter, CountersReader
+from aeron_async.driver import DriverConfig, DriverSource, MediaDriver, choose_driver
+from aeron_async.errors import (
+    AddTimeoutError,
+    AeronError,
+    ClosedError,
+    CloseReason,
+    DriverNotRunningError,
+    DriverStartError,
+    ForkedClientError,
+)
+from aeron_async.idle import Waker
+from aeron_async.publication import ExclusivePublication, Publication
+from aeron_async.subscription import Image, Subscription
+
+log = structlog.get_logger("aeron_async")
+
+ImageHandler = Callable[[Image], Awaitable[None] | None]
+
+# How often a directory is looked at for a driver that is not there yet, in seconds.
+_CNC_POLL = 0.02
+
+# Back-off between the clients of one iteration, in seconds. A client that lived longer than the longest starts it anew.
+_FIRST_BACKOFF = 0.05
+_LONGEST_BACKOFF = 5.0
+
+# How long the answers to closing, and the end of an owned driver, are waited for in the middle of a cancellation.
+_CLOSE_GRACE = 10.0
+
+
+class _Session:
+    """What one client is made of: its conductor, the task that drives it, and its watcher thread."""
+
+    def __init__(
+        self,
+        cnc: Cnc,
+        settings: ConductorSettings,
+        *,
+        on_error: Callable[[Exception], Any] | None,
+        on_close: Callable[[CloseReason], Any] | None,
+    ) -> None:
+        self.cnc = cnc
+        self.settings = settings
+        self.closed_event = anyio.Event()
+        self.is_forked = False
+        self._on_close = on_close
+        self._handlers = HandlerRunner(on_error)
+        broadcast = Broadcast(cnc)
+        client_id = cnc.next_correlation_id()
+        self.conductor = ClientConductor(cnc, broadcast, client_id, settings, self, self, now=time.monotonic())
+        self._waker = Waker(
+            cnc,
+            broadcast,
+            client_id,
+            keepalive_interval=settings.keepalive_interval,
+            loop_stall_limit=settings.loop_stall_limit,
+            on_broadcast=lambda: self._duty.wake(),
+        )
+        self._duty = ConductorTask(self.conductor, self._waker.beat)
+        self._task = spawn(self._run, f"aeron_async: conductor of client {client_id}")
+        _sessions.add(self)
+
+    async def complete(self, registration: Registration, timeout: Timeout) -> Any:
+        """The result of a command; cancelled or late, it is taken back."""
+        event = anyio.Event()
+        registration.on_done = event.set
+        try:
+            with anyio.move_on_after(self.seconds(timeout)):
+                if not registration.is_done:
+                    await event.wait()
+        except BaseException:
+            self.conductor.abandon(registration)
+            raise
+        if not registration.is_done:
+            self.conductor.abandon(registration)
+            raise AddTimeoutError(f"the driver did not answer within {self.seconds(timeout)} s")
+        return registration.result()
+
+    async def aclose(self) -> None:
+        self.check_process()
+        self.conductor.close(CloseReason.USER, "it was closed by its user")
+        with anyio.CancelScope(shield=True):
+            await self._task.wait()
+
+    async def _run(self) -> None:
+        try:
+            await self._duty.run()
+        finally:
+            self.end("its event loop has ended")
+
+    def end(self, detail: str) -> None:
+        """Closes the client where there is no loop any more that could do more for it."""
+        if not self.is_forked and not self.conductor.is_closed:
+            self._handlers.stop()
+            self.conductor.close(CloseReason.USER, detail)
+
+    def enter_forked_child(self) -> None:
+        self.is_forked = True
+        self.conductor.close_handles()
+
+    # ConductorEvents
+
+    def call(self, handler: Handler, *arguments: Any, order: int) -> None:
+        self._handlers.call(handler, *arguments, order=order)
+
+    def failed(self, error: Exception) -> None:
+        self._handlers.failed(error)
+
+    def command_sent(self) -> None:
+        self._waker.nudge()
+
+    def closed(self, reason: CloseReason) -> None:
+        log.info("client_closed", client_id=self.conductor.client_id, reason=reason.name)
+        self._waker.close()
+        self._duty.wake()
+        self.closed_event.set()
+        if self._on_close is not None:
+            self.call(self._on_close, reason, order=0)
+
+    # Control
+
+    def seconds(self, timeout: Timeout) -> float | None:
+        return timeout if timeout is None or isinstance(timeout, int | float) else self.settings.driver_timeout
+
+    def check_process(self) -> None:
+        if self.is_forked:
+            raise ForkedClientError(
+                "this client belongs to the parent process; a forked child needs a client of its own"
+            )
+
+    def closed_error(self, resource: type[ClosedError]) -> AeronError:
+        self.check_process()
+        if self.conductor.close_reason in (None, CloseReason.USER):
+            return resource("it was closed")
+        return self.conductor.closed_error()
+
+    async def close_resource(self, registration_id: int) -> None:
+        self.check_process()
+        registration = self.conductor.close_resource(registration_id)
+        if registration is not None:
+            try:
+                await self.complete(registration, CLIENT_TIMEOUT)
+            except AddTimeoutError:
+                log.warning("close_unanswered", registration_id=registration_id)
+
+    async def wait_publication(self, publication: Any, kind: int) -> None:
+        await self._waker.wait_publication(publication, kind)
+
+    def watch_images(self, images: Any, count: int, ready: Callable[[], None]) -> Callable[[], None]:
+        return self._waker.watch_images(images, count, ready)
+
+
+_sessions: weakref.WeakSet[_Session] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for session in list(_sessions):
+        session.enter_forked_child()
+
+
+def _at_exit() -> None:
+    for session in list(_sessions):
+        session.end("its process has ended")
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(_at_exit)
+
+
+class Client:
+    """A connected client. Obtained from `connect`. Source: Aeron's `Aeron`."""
+
+    def __init__(
+        self, session: _Session, aeron_dir: Path, driver: MediaDriver | None, release: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._session = session
+        self._release = release
+        self.aeron_dir = aeron_dir
+        """The driver's directory."""
+        self.driver = driver
+        """The driver where this client's `connect` owns it, else None."""
+        self.counters = CountersReader(session.cnc)
+        """All counters of the driver."""
+
+    @property
+    def client_id(self) -> int:
+        """The driver's id of this client."""
+        return self._session.conductor.client_id
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, by whomever."""
+        return self._session.conductor.is_closed
+
+    @property
+    def close_reason(self) -> CloseReason | None:
+        """Why the client is closed; None while it is open."""
+        return self._session.conductor.close_reason
+
+    async def add_publication(self, channel: str, stream_id: int, *, timeout: Timeout = CLIENT_TIMEOUT) -> Publication:
+        """Adds a publication that others, in this process or not, may share.
+
+        `timeout` is in seconds. Cancelled or late, what may have been created is removed again.
+
+        Raises `RegistrationError` with the driver's code and text, `AddTimeoutError`, `ClientClosedError`,
+        `InsufficientStorageError`. Source: `Aeron.addPublication`.
+        """
+        self._session.check_process()
+        registration = self._session.conductor.add_publication(channel, _int32("stream_id", stream_id))
+        publication: Publication = await self._session.complete(registration, timeout)
+        return publication
+
+    async def add_exclusive_publication(
+        self, channel: str, stream_id: int, *, timeout: Timeout = CLIENT_TIMEOUT
+    ) -> ExclusivePublication:
+        """Adds a publication with a session of its own. Otherwise as `add_publication`.
+
+        Source: `Aeron.addExclusivePublication`.
+        """
+        self._session.check_process()
+        registration = self._session.conductor.add_exclusive_publication(channel, _int32("stream_id", stream_id))
+        publication: ExclusivePublication = await self._session.complete(registration, timeout)
+        return publication
+
+    async def add_subscription(
+        self,
+        channel: str,
+        stream_id: int,
+        *,
+        on_available_image: ImageHandler | None = None,
+        on_unavailable_image: ImageHandler | None = None,
+        timeout: Timeout = CLIENT_TIMEOUT,
+    ) -> Subscription:
+        """Adds a subscription.
+
+        The handlers take the `Image`. A plain function is called in the conductor's turn; an async one runs as a task,
+        in order per subscription, and may itself add resources. One that raises is logged and passed to `on_error`.
+
+        Timeout and errors as `add_publication`. Source: `Aeron.addSubscription`.
+        """
+        self._session.check_process()
+        handlers = ImageHandlers(on_available_image, on_unavailable_image)
+        registration = self._session.conductor.add_subscription(channel, _int32("stream_id", stream_id), handlers)
+        subscription: Subscription = await self._session.complete(registration, timeout)
+        return subscription
+
+    async def add_counter(
+        self, type_id: int, key: bytes = b"", label: str = "", *, timeout: Timeout = CLIENT_TIMEOUT
+    ) -> Counter:
+        """Adds a counter that everybody on this driver can read.
+
+        `key` takes up to 112 bytes, `label` up to 380. Timeout and errors as `add_publication`. Source:
+        `Aeron.addCounter`.
+        """
+        self._session.check_process()
+        registration = self._session.conductor.add_counter(_int32("type_id", type_id), key, label)
+        counter: Counter = await self._session.complete(registration, timeout)
+        return counter
+
+    async def wait_closed(self) -> CloseReason:
+        """Returns the reason once the client is closed."""
+        await self._session.closed_event.wait()
+        assert self.close_reason is not None
+        return self.close_reason
+
+    async def aclose(self) -> None:
+        """Closes the client and all its resources, and stops a driver that only it used; again it does nothing.
+
+        Cancelling it does not keep it from being done.
+        """
+        await self._session.aclose()
+        await self._release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        state = "open" if self.close_reason is None else self.close_reason.name
+        return f"<Client {self.client_id} on {str(self.aeron_dir)!r}, {state}>"
+
+
+class _Hold:
+    """Lets go of a driver source when the last of those who hold it has let go."""
+
+    def __init__(self, source: DriverSource) -> None:
+        self.source = source
+        self._count = 0
+
+    def take(self) -> Callable[[], Awaitable[None]]:
+        self._count += 1
+        held = True
+
+        async def release() -> None:
+            nonlocal held
+            if held:
+                held = False
+                self._count -= 1
+                if self._count == 0:
+                    with anyio.CancelScope(shield=True):
+                        await self.source.release()
+
+        return release
+
+
+class Connect:
+    """What `connect` returns: to be awaited, entered with `async with`, or iterated with `async for`."""
+
+    def __init__(
+        self,
+        source: DriverSource,
+        settings: ConductorSettings,
+        on_error: Callable[[Exception], Any] | None,
+        on_close: Callable[[CloseReason], Any] | None,
+    ) -> None:
+        self._hold = _Hold(source)
+        self._settings = settings
+        self._on_error = on_error
+        self._on_close = on_close
+        self._client: Client | None = None
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Client:
+        self._client = await self._open()
+        return self._client
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._client is not None
+        await self._client.aclose()
+
+    def __aiter__(self) -> AsyncIterator[Client]:
+        return _Clients(self)
+
+    async def _open(self) -> Client:
+        source = self._hold.source
+        release = self._hold.take()
+        try:
+            aeron_dir = await source.acquire()
+            cnc = await _wait_for_driver(aeron_dir, self._settings.driver_timeout)
+            session = _Session(cnc, self._settings, on_error=self._on_error, on_close=self._on_close)
+        except BaseException:
+            await release()
+            raise
+        unsubscribe = source.on_exit(session.conductor.driver_exited)
+
+        async def let_go() -> None:
+            unsubscribe()
+            await release()
+
+        return Client(session, aeron_dir, source.driver, let_go)
+
+
+class _Clients:
+    """The clients of `async for client in connect()`."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._release = connect._hold.take()
+        self._client: Client | None = None
+        self._opened_at = 0.0
+        self._backoff = _FIRST_BACKOFF
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Client:
+        if self._client is None:
+            return await self._open()
+        await self._client.aclose()
+        if time.monotonic() - self._opened_at > _LONGEST_BACKOFF:
+            self._backoff = _FIRST_BACKOFF
+        while True:
+            delay = self._backoff
+            self._backoff = min(2 * delay, _LONGEST_BACKOFF)
+            await anyio.sleep(delay)
+            try:
+                return await self._open()
+            except (DriverNotRunningError, DriverStartError) as error:
+                log.warning("reconnect_failed", error=str(error), next_attempt_in=self._backoff)
+
+    async def aclose(self) -> None:
+        """Closes the last client and lets the driver go."""
+        if self._client is not None:
+            await self._client.aclose()
+        await self._release()
+
+    async def _open(self) -> Client:
+        self._client = await self._connect._open()
+        self._opened_at = time.monotonic()
+        return self._client
+
+
+def connect(
+    aeron_dir: str | os.PathLike[str] | None = None,
+    *,
+    driver: Literal["embedded", "shared", "external"] | MediaDriver | DriverConfig | None = None,
+    client_name: str = "",
+    driver_timeout: float = 5.0,
+    keepalive_interval: float = 0.5,
+    loop_stall_limit: float = 60.0,
+    resource_linger: float = 3.0,
+    on_error: Callable[[Exception], Any] | None = None,
+    on_close: Callable[[CloseReason], Any] | None = None,
+    driver_config: DriverConfig | None = None,
+) -> Connect:
+    """Connects to a media driver, by default to one of its own that it starts and supervises.
+
+    ``async with connect() as client``, ``client = await connect()`` (then ``await client.aclose()``), or
+    ``async for client in connect()``, which gives a fresh client after each loss, with back-off.
+
+    Which driver: an explicit `driver` or `aeron_dir`; else the directory that AERON_DIR names; else an embedded one.
+    `driver` may be "embedded", "shared" (with a directory: whoever comes first starts it, it stops after the last has
+    gone), "external" (starts nothing), a `MediaDriver`, or a `DriverConfig` for an embedded one.
+
+    All times are in seconds: `driver_timeout` is how long the driver may be silent, and the default of every `timeout`;
+    `keepalive_interval` how often this client tells that it lives; `loop_stall_limit` how long it is kept alive while
+    the event loop is blocked; `resource_linger` how long mappings outlive what was closed. `client_name` appears in the
+    label of the client's heartbeat counter. `on_error` gets exceptions of handlers, `on_close` the `CloseReason`.
+
+    Opening raises `DriverNotRunningError`, `DriverNotFoundError`, `DriverStartError`, `CncVersionError`,
+    `CorruptFileError`, `DriverAccessError`. Source: `Aeron.connect` and `Aeron.Context`.
+    """
+    settings = ConductorSettings(
+        client_name=client_name,
+        driver_timeout=driver_timeout,
+        keepalive_interval=keepalive_interval,
+        loop_stall_limit=loop_stall_limit,
+        resource_linger=resource_linger,
+    )
+    for name in ("driver_timeout", "keepalive_interval", "loop_stall_limit"):
+        if not getattr(settings, name) > 0:
+            raise ValueError(f"{name} must be greater than 0")
+    return Connect(choose_driver(aeron_dir, driver, driver_config), settings, on_error, on_close)
+
+
+async def _wait_for_driver(aeron_dir: Path, timeout: float) -> Cnc:
+    """Maps the CnC file of a live driver; waits for one that is about to start."""
+    deadline = time.monotonic() + timeout
+    path = aeron_dir / "cnc.dat"
+    while True:
+        try:
+            cnc = Cnc(str(path))
+            age = time.time() - cnc.driver_heartbeat() / 1000
+            if age <= timeout:
+                return cnc
+            problem = f"the directory {aeron_dir} is stale: its driver's last heartbeat was {age:.0f} s ago"
+        except DriverNotRunningError as error:
+            problem = str(error)
+        if time.monotonic() >= deadline:
+            raise DriverNotRunningError(
+                f"no driver is running in {aeron_dir}: {problem}. Start one there, or leave aeron_dir and AERON_DIR "
+                "out for an embedded driver"
+            )
+        await anyio.sleep(_CNC_POLL)
+
+
+def _int32(name: str, value: int) -> int:
+    if not -(1 << 31) <= value < 1 << 31:
+        raise ValueError(f"{name}={value} does not fit into 32 bits")
+    return value

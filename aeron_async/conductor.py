@@ -1,0 +1,559 @@
+"""The client's half of Aeron's control protocol: a state machine without I/O of its own, and the task that drives it.
+
+Commands go to the driver through the to-driver ring buffer with a correlation id; the response comes back on the
+to-clients broadcast. Source: Aeron's `ClientConductor`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import anyio
+
+from aeron_async._control import Control
+from aeron_async._core import Broadcast, Cnc, Lapped, check, open_log
+from aeron_async._native import ffi, lib
+from aeron_async.counters import Counter
+from aeron_async.errors import (
+    AeronError,
+    ClientClosedError,
+    CloseReason,
+    InsufficientStorageRegistrationError,
+    RegistrationError,
+)
+from aeron_async.protocol import commands, responses
+from aeron_async.protocol.error_codes import ErrorCode
+from aeron_async.publication import ExclusivePublication, Publication
+from aeron_async.subscription import Image, Subscription
+
+Handler = Callable[..., Any]
+NO_COUNTER_ID = -1
+
+Resource = Publication | Subscription | Counter
+
+
+class Registration:
+    """A command that waits for the driver's answer."""
+
+    def __init__(
+        self,
+        correlation_id: int,
+        make: Callable[[Any], Any],
+        removal: Callable[..., commands.Command] | None = None,
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.make = make
+        self.removal = removal
+        self.on_done: Callable[[], None] | None = None
+        self.is_done = False
+        self.is_abandoned = False
+        self._result: Any = None
+        self._error: Exception | None = None
+
+    def result(self) -> Any:
+        """What the answer made. Raises what the driver refused it with."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def resolve(self, result: Any) -> None:
+        """The driver has said yes."""
+        self._result = result
+        self._finish()
+
+    def fail(self, error: Exception) -> None:
+        """The driver has said no, or can no longer be asked."""
+        self._error = error
+        self._finish()
+
+    def _finish(self) -> None:
+        self.is_done = True
+        if self.on_done is not None:
+            self.on_done()
+
+
+@dataclass(frozen=True, slots=True)
+class ImageHandlers:
+    """What a subscription calls when its images come and go."""
+
+    on_available: Handler | None = None
+    on_unavailable: Handler | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConductorSettings:
+    """Times in seconds."""
+
+    client_name: str
+    driver_timeout: float
+    keepalive_interval: float
+    loop_stall_limit: float
+    resource_linger: float
+
+
+class ConductorEvents(Protocol):
+    """What the conductor tells its surroundings."""
+
+    def call(self, handler: Handler, *arguments: Any, order: int) -> None:
+        """Calls a user's handler; those with the same order one after the other."""
+
+    def failed(self, error: Exception) -> None:
+        """Something went wrong that no call waits for."""
+
+    def command_sent(self) -> None:
+        """The driver will answer soon."""
+
+    def closed(self, reason: CloseReason) -> None:
+        """The client is closed, once."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    resource: Resource
+    removal: Callable[..., commands.Command]
+
+
+class ClientConductor:
+    """The state of one client: its resources, the commands under way, and whether both ends live."""
+
+    def __init__(
+        self,
+        cnc: Cnc,
+        broadcast: Broadcast,
+        client_id: int,
+        settings: ConductorSettings,
+        events: ConductorEvents,
+        control: Control,
+        *,
+        now: float,
+        epoch_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.client_id = client_id
+        self.close_reason: CloseReason | None = None
+        self.close_detail = ""
+        self._cnc = cnc
+        self._broadcast = broadcast
+        self._settings = settings
+        self._events = events
+        self._control = control
+        self._epoch_ms = epoch_ms
+        self._pending: dict[int, Registration] = {}
+        self._resources: dict[int, _Entry] = {}
+        self._image_handlers: dict[int, ImageHandlers] = {}
+        self._unsent: deque[commands.Command] = deque()
+        self._logs: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self._lingering: deque[tuple[float, Any]] = deque()
+        self._now = now
+        self._next_keepalive = now
+        self._driver_heartbeat = cnc.driver_heartbeat()
+        self._driver_heartbeat_changed = now
+        self._has_heartbeat_counter = False
+
+    # --- commands ----------------------------------------------------------------------------------------------
+
+    def add_publication(self, channel: str, stream_id: int) -> Registration:
+        """Resolves to a `Publication`."""
+        return self._add(
+            lambda correlation_id: commands.AddPublication(self.client_id, correlation_id, stream_id, channel),
+            lambda ready: self._make_publication(Publication, channel, ready),
+            commands.RemovePublication,
+        )
+
+    def add_exclusive_publication(self, channel: str, stream_id: int) -> Registration:
+        """Resolves to an `ExclusivePublication`."""
+        return self._add(
+            lambda correlation_id: commands.AddExclusivePublication(self.client_id, correlation_id, stream_id, channel),
+            lambda ready: self._make_publication(ExclusivePublication, channel, ready),
+            commands.RemovePublication,
+        )
+
+    def add_subscription(self, channel: str, stream_id: int, handlers: ImageHandlers) -> Registration:
+        """Resolves to a `Subscription`, whose first images may come at once."""
+        return self._add(
+            lambda correlation_id: commands.AddSubscription(self.client_id, correlation_id, -1, stream_id, channel),
+            lambda ready: self._make_subscription(channel, stream_id, handlers, ready),
+            commands.RemoveSubscription,
+        )
+
+    def add_counter(self, type_id: int, key: bytes, label: str) -> Registration:
+        """Resolves to a `Counter`."""
+        return self._add(
+            lambda correlation_id: commands.AddCounter(self.client_id, correlation_id, type_id, key, label),
+            lambda ready: self._make_counter(label, ready),
+            commands.RemoveCounter,
+        )
+
+    def close_resource(self, registration_id: int) -> Registration | None:
+        """Closes a resource here and sends its removal; None where it is closed already."""
+        entry = self._resources.pop(registration_id, None)
+        if entry is None:
+            return None
+        self._close_here(registration_id, entry.resource)
+        correlation_id = self._cnc.next_correlation_id()
+        registration = Registration(correlation_id, lambda _: None)
+        self._pending[correlation_id] = registration
+        self._send(entry.removal(self.client_id, correlation_id, registration_id))
+        return registration
+
+    def abandon(self, registration: Registration) -> None:
+        """Nobody waits for the answer any more: what the command has made, or will have made, is removed again."""
+        if not registration.is_done:
+            registration.is_abandoned = True
+        elif registration.removal is not None and registration.correlation_id in self._resources:
+            self.close_resource(registration.correlation_id)
+
+    def _add(
+        self,
+        command: Callable[[int], commands.Command],
+        make: Callable[[Any], Resource],
+        removal: Callable[..., commands.Command],
+    ) -> Registration:
+        self.check_open()
+        correlation_id = self._cnc.next_correlation_id()
+        registration = Registration(correlation_id, make, removal)
+        self._pending[correlation_id] = registration
+        try:
+            self._send(command(correlation_id))
+        except ValueError:
+            del self._pending[correlation_id]
+            raise
+        return registration
+
+    def _send(self, command: commands.Command) -> None:
+        if self._unsent or not self._cnc.send(command.TYPE_ID, command.encode()):
+            self._unsent.append(command)
+        self._events.command_sent()
+
+    # --- the duty cycle ----------------------------------------------------------------------------------------
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client was closed, for whatever reason."""
+        return self.close_reason is not None
+
+    def check_open(self) -> None:
+        """Raises the reason's exception once the client is closed."""
+        if self.close_reason is not None:
+            raise self.closed_error()
+
+    def closed_error(self) -> ClientClosedError:
+        """The exception of the reason why the client is closed."""
+        assert self.close_reason is not None
+        return ClientClosedError.of(self.close_reason, f"the client is closed: {self.close_detail}")
+
+    def do_work(self, now: float) -> int:
+        """One duty cycle at `now` (seconds, monotonic). Returns how much there was to do."""
+        gap, self._now = now - self._now, now
+        # The driver's verdict comes before our own: after a SIGSTOP both have something to say.
+        work = self._receive()
+        if not self.is_closed and gap > self._settings.loop_stall_limit:
+            self.close(
+                CloseReason.SERVICE_TIMEOUT,
+                f"the event loop was blocked for {gap:.1f} s, longer than loop_stall_limit="
+                f"{self._settings.loop_stall_limit}",
+            )
+        if not self.is_closed:
+            work += self._send_unsent()
+            if now >= self._next_keepalive:
+                self._next_keepalive = now + self._settings.keepalive_interval
+                self._check_liveness(now)
+        while self._lingering and self._lingering[0][0] <= now:
+            self._lingering.popleft()
+            work += 1
+        return work
+
+    def idle_time(self, now: float) -> float:
+        """How long the next duty cycle may wait, in seconds, where nothing arrives."""
+        if self._unsent:
+            return 0.001
+        return max(0.0, self._next_keepalive - now)
+
+    def driver_exited(self) -> None:
+        """The driver's process is gone."""
+        self._receive()
+        self.close(CloseReason.DRIVER_SHUTDOWN, "the driver's process has exited")
+
+    def close(self, reason: CloseReason, detail: str) -> None:
+        """Closes everything for `reason`; again it does nothing."""
+        if self.is_closed:
+            return
+        self.close_reason, self.close_detail = reason, detail
+        if reason is CloseReason.USER:
+            close = commands.ClientClose(self.client_id)
+            self._cnc.send(close.TYPE_ID, close.encode())
+        resources, self._resources = self._resources, {}
+        for registration_id, entry in resources.items():
+            self._close_here(registration_id, entry.resource)
+        pending, self._pending = self._pending, {}
+        for registration in pending.values():
+            if registration.removal is None:
+                registration.resolve(None)
+            else:
+                registration.fail(self.closed_error())
+        self._unsent.clear()
+        self._lingering.clear()
+        self._events.closed(reason)
+
+    def close_handles(self) -> None:
+        """Closes all handles of this process and touches nothing shared: a forked child's part."""
+        for entry in self._resources.values():
+            entry.resource._close()
+
+    def _send_unsent(self) -> int:
+        sent = 0
+        while self._unsent and self._cnc.send(self._unsent[0].TYPE_ID, self._unsent[0].encode()):
+            self._unsent.popleft()
+            sent += 1
+        return sent
+
+    def _check_liveness(self, now: float) -> None:
+        heartbeat = self._cnc.driver_heartbeat()
+        if heartbeat == -1:
+            self.close(CloseReason.DRIVER_SHUTDOWN, "the driver has shut down")
+            return
+        # By its change, not by its age: a step of the system's clock is not the driver's death.
+        if heartbeat != self._driver_heartbeat:
+            self._driver_heartbeat, self._driver_heartbeat_changed = heartbeat, now
+        elif now - self._driver_heartbeat_changed > self._settings.driver_timeout:
+            self.close(
+                CloseReason.DRIVER_TIMEOUT,
+                f"the driver has not changed its heartbeat for {now - self._driver_heartbeat_changed:.1f} s, longer "
+                f"than driver_timeout={self._settings.driver_timeout}",
+            )
+            return
+        if self._cnc.client_heartbeat(self.client_id, self._epoch_ms()):
+            if not self._has_heartbeat_counter:
+                self._has_heartbeat_counter = True
+                self._cnc.client_label(self.client_id, f" name={self._settings.client_name} client=aeron_async")
+        elif self._has_heartbeat_counter:
+            self.close(CloseReason.CLIENT_TIMEOUT, "the driver has taken away this client's heartbeat counter")
+
+    # --- responses ---------------------------------------------------------------------------------------------
+
+    def _receive(self) -> int:
+        received = 0
+        while not self.is_closed:
+            try:
+                record = self._broadcast.receive()
+                if record is None:
+                    break
+                received += 1
+                response = responses.decode_response(*record)
+            except Lapped:
+                self.close(CloseReason.LAPPED, "it fell behind the driver's broadcast and may have missed responses")
+                break
+            except (AeronError, ValueError) as error:
+                self._events.failed(error)
+                break
+            self._on_response(response)
+        return received
+
+    def _on_response(self, response: responses.Response | None) -> None:
+        match response:
+            case responses.AvailableImage():
+                self._on_available_image(response)
+            case responses.UnavailableImage():
+                self._on_unavailable_image(response)
+            case responses.ErrorResponse():
+                self._on_error(response)
+            case responses.ClientTimeout():
+                if response.client_id == self.client_id:
+                    self.close(
+                        CloseReason.CLIENT_TIMEOUT,
+                        "the driver heard nothing of this client for its client liveness timeout",
+                    )
+            case responses.UnavailableCounter() | responses.PublicationError() | None:
+                pass
+            case _:
+                self._on_answer(response)
+
+    def _on_answer(self, response: Any) -> None:
+        registration = self._pending.pop(response.correlation_id, None)
+        if registration is None:
+            return
+        removal = registration.removal
+        if removal is None:
+            registration.resolve(registration.make(response))
+        elif registration.is_abandoned:
+            self._remove_again(registration, removal)
+        else:
+            try:
+                resource = registration.make(response)
+            except (AeronError, OSError, MemoryError) as error:
+                self._remove_again(registration, removal)
+                registration.fail(error)
+            else:
+                self._resources[registration.correlation_id] = _Entry(resource, removal)
+                registration.resolve(resource)
+
+    def _remove_again(self, registration: Registration, removal: Callable[..., commands.Command]) -> None:
+        self._send(removal(self.client_id, self._cnc.next_correlation_id(), registration.correlation_id))
+
+    def _on_error(self, response: responses.ErrorResponse) -> None:
+        registration = self._pending.pop(response.offending_command_correlation_id, None)
+        if registration is None:
+            return
+        kind = (
+            InsufficientStorageRegistrationError
+            if response.error_code == ErrorCode.STORAGE_SPACE
+            else RegistrationError
+        )
+        registration.fail(kind(response.error_code, response.error_message))
+
+    def _on_available_image(self, response: responses.AvailableImage) -> None:
+        entry = self._resources.get(response.subscription_registration_id)
+        if entry is None or not isinstance(entry.resource, Subscription):
+            return
+        subscription = entry.resource
+        try:
+            image = self._make_image(subscription, response)
+        except (AeronError, OSError, MemoryError) as error:
+            self._events.failed(error)
+            return
+        subscription._add_image(image)
+        handler = self._image_handlers[subscription.registration_id].on_available
+        if handler is not None:
+            self._events.call(handler, image, order=subscription.registration_id)
+
+    def _on_unavailable_image(self, response: responses.UnavailableImage) -> None:
+        entry = self._resources.get(response.subscription_registration_id)
+        if entry is None or not isinstance(entry.resource, Subscription):
+            return
+        subscription = entry.resource
+        for image in subscription.images:
+            if image.correlation_id == response.correlation_id:
+                subscription._remove_image(image)
+                self._image_gone(subscription.registration_id, image)
+
+    def _image_gone(self, registration_id: int, image: Image) -> None:
+        self._linger(image)
+        handler = self._image_handlers[registration_id].on_unavailable
+        if handler is not None:
+            self._events.call(handler, image, order=registration_id)
+
+    def _close_here(self, registration_id: int, resource: Resource) -> None:
+        images = resource.images if isinstance(resource, Subscription) else ()
+        resource._close()
+        for image in images:
+            self._image_gone(registration_id, image)
+        if isinstance(resource, Subscription):
+            del self._image_handlers[registration_id]
+        else:
+            self._linger(resource)
+
+    def _linger(self, holder: Any) -> None:
+        """Keeps the mappings of a closed object for a while, so that unmapping is never part of a message's way."""
+        self._lingering.append((self._now + self._settings.resource_linger, holder))
+
+    # --- what answers make -------------------------------------------------------------------------------------
+
+    def _log(self, path: str) -> Any:
+        """The mapping of a log buffer, one for all handles on it."""
+        log = self._logs.get(path)
+        if log is None:
+            log = self._logs[path] = open_log(path)
+        return log
+
+    def _make_publication(
+        self, kind: type[Publication], channel: str, ready: responses.PublicationReady
+    ) -> Publication:
+        log = self._log(ready.log_file_name)
+        publication = ffi.new("aa_publication_t **")
+        error = ffi.new("aa_error_t *")
+        code = lib.aa_publication_create(
+            log,
+            self._cnc.handle,
+            ready.session_id,
+            ready.stream_id,
+            ready.position_limit_counter_id,
+            ready.channel_status_indicator_id,
+            kind.is_exclusive,
+            publication,
+            error,
+        )
+        check(code, error)
+        return kind(
+            ffi.gc(publication[0], lib.aa_publication_release),
+            log,
+            self._control,
+            channel=channel,
+            stream_id=ready.stream_id,
+            session_id=ready.session_id,
+            registration_id=ready.correlation_id,
+            original_registration_id=ready.registration_id,
+        )
+
+    def _make_subscription(
+        self, channel: str, stream_id: int, handlers: ImageHandlers, ready: responses.SubscriptionReady
+    ) -> Subscription:
+        self._image_handlers[ready.correlation_id] = handlers
+        return Subscription(
+            self._control,
+            channel=channel,
+            stream_id=stream_id,
+            registration_id=ready.correlation_id,
+            channel_status=self._status_handle(ready.channel_status_indicator_id),
+        )
+
+    def _make_image(self, subscription: Subscription, response: responses.AvailableImage) -> Image:
+        log = self._log(response.log_file_name)
+        image = ffi.new("aa_image_t **")
+        error = ffi.new("aa_error_t *")
+        check(lib.aa_image_create(log, self._cnc.handle, response.subscriber_position_id, image, error), error)
+        return Image(
+            ffi.gc(image[0], lib.aa_image_release),
+            log,
+            subscription._reader,
+            session_id=response.session_id,
+            correlation_id=response.correlation_id,
+            subscription_registration_id=subscription.registration_id,
+            source_identity=response.source_identity,
+        )
+
+    def _make_counter(self, label: str, ready: responses.CounterReady) -> Counter:
+        return Counter(
+            self._counter_handle(ready.counter_id),
+            self._control,
+            id=ready.counter_id,
+            registration_id=ready.correlation_id,
+            label=label,
+        )
+
+    def _status_handle(self, counter_id: int) -> Any | None:
+        """The status counter of a channel; IPC has none."""
+        return None if counter_id == NO_COUNTER_ID else self._counter_handle(counter_id)
+
+    def _counter_handle(self, counter_id: int) -> Any:
+        handle = lib.aa_counter_create(self._cnc.handle, counter_id)
+        if handle == ffi.NULL:
+            raise AeronError(f"the driver named counter {counter_id}, which its counters file has no room for")
+        return ffi.gc(handle, lib.aa_counter_release)
+
+
+class ConductorTask:
+    """Runs a conductor's duty cycle in the running loop: at once when something arrived, else at its next deadline."""
+
+    def __init__(self, conductor: ClientConductor, beat: Callable[[], None]) -> None:
+        """`beat` is called after each duty cycle."""
+        self._conductor = conductor
+        self._beat = beat
+        self._wake = anyio.Event()
+
+    def wake(self) -> None:
+        """The next duty cycle is due now."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Returns when the conductor is closed."""
+        conductor = self._conductor
+        while not conductor.is_closed:
+            self._wake = anyio.Event()
+            conductor.do_work(time.monotonic())
+            self._beat()
+            with anyio.move_on_after(conductor.idle_time(time.monotonic())):
+                await self._wake.wait()

@@ -1,0 +1,299 @@
+/* The whole boundary between Python and the C core. cffi reads this file; the headers in include/ declare the same
+ * names for C, and the compiler checks that both agree.
+ *
+ * Every create and open returns one reference, every release gives one back. Objects hold references to what they
+ * need, so a handle stays safe to use after close, until its own release. */
+
+/* --- results and errors ------------------------------------------------------------------------------------- */
+
+#define AA_OK 0
+#define AA_NOT_READY -10     /* not there yet: try again later */
+#define AA_FULL -11          /* no room in the to-driver buffer now */
+#define AA_NOTHING -12       /* nothing to receive */
+#define AA_LAPPED -13        /* fell behind the broadcast */
+#define AA_CORRUPT -14       /* shared memory holds what cannot be true */
+#define AA_VERSION -15       /* the file has another layout version */
+#define AA_SYSTEM -16        /* a system call failed; aa_error_t.system has errno */
+#define AA_ARGUMENT -17      /* the caller passed what the call cannot take */
+
+/* Results of offers; OfferResult in Python. */
+#define AA_NOT_CONNECTED -1
+#define AA_BACK_PRESSURED -2
+#define AA_ADMIN_ACTION -3
+#define AA_CLOSED -4
+#define AA_MAX_POSITION_EXCEEDED -5
+#define AA_ERROR -6
+#define AA_MESSAGE_TOO_LONG -7
+
+typedef struct
+{
+    int32_t code;     /* one of the results above */
+    int32_t system;   /* errno where code is AA_SYSTEM */
+    char text[480];
+} aa_error_t;
+
+/* --- the CnC file --------------------------------------------------------------------------------------------- */
+
+typedef struct aa_cnc aa_cnc_t;
+
+typedef struct
+{
+    int32_t version;
+    int32_t to_driver_buffer_length;
+    int32_t to_clients_buffer_length;
+    int32_t counters_metadata_buffer_length;
+    int32_t counters_values_buffer_length;
+    int32_t error_log_buffer_length;
+    int64_t client_liveness_timeout_ns;
+    int64_t start_timestamp_ms;
+    int64_t pid;
+    int32_t file_page_size;
+} aa_cnc_info_t;
+
+/* AA_OK; AA_NOT_READY where the file is absent, too short or not yet initialised; AA_VERSION; AA_CORRUPT; AA_SYSTEM. */
+int aa_cnc_open(const char *path, aa_cnc_t **cnc, aa_error_t *error);
+void aa_cnc_release(aa_cnc_t *cnc);
+void aa_cnc_info(const aa_cnc_t *cnc, aa_cnc_info_t *info);
+/* Epoch ms of the driver's last heartbeat; -1 once it has shut down. */
+int64_t aa_cnc_driver_heartbeat(const aa_cnc_t *cnc);
+int64_t aa_cnc_next_correlation_id(aa_cnc_t *cnc);
+/* Writes one command to the to-driver ring buffer: AA_OK, AA_FULL, or AA_ARGUMENT (too long, bad type id). */
+int aa_cnc_send(aa_cnc_t *cnc, int32_t type_id, const uint8_t *command, size_t length);
+
+/* --- the to-clients broadcast --------------------------------------------------------------------------------- */
+
+typedef struct aa_broadcast aa_broadcast_t;
+
+/* Starts at the latest record. NULL without memory. */
+aa_broadcast_t *aa_broadcast_open(aa_cnc_t *cnc);
+void aa_broadcast_release(aa_broadcast_t *broadcast);
+/* Copies the next record out: its length (>= 0), or AA_NOTHING, AA_LAPPED, AA_CORRUPT (also: longer than capacity). */
+int aa_broadcast_receive(aa_broadcast_t *broadcast, int32_t *type_id, uint8_t *record, size_t capacity);
+/* The longest record that the driver can send, in bytes. */
+size_t aa_broadcast_max_record_length(const aa_broadcast_t *broadcast);
+
+/* --- counters --------------------------------------------------------------------------------------------------- */
+
+#define AA_COUNTER_UNUSED 0
+#define AA_COUNTER_ALLOCATED 1
+#define AA_COUNTER_RECLAIMED -1
+
+typedef struct
+{
+    int32_t id;
+    int32_t state;
+    int32_t type_id;
+    int32_t label_length;      /* clamped to the label field */
+    int64_t free_for_reuse_deadline_ms;
+    int64_t value;
+    int64_t registration_id;
+    int64_t owner_id;
+    int64_t reference_id;
+    uint8_t key[112];
+    uint8_t label[380];
+} aa_counter_info_t;
+
+int32_t aa_counters_max_id(const aa_cnc_t *cnc);
+/* A snapshot of one counter's record, consistent unless its state changed: AA_OK, or AA_ARGUMENT for an id outside the
+ * buffers. */
+int aa_counters_read(const aa_cnc_t *cnc, int32_t id, aa_counter_info_t *info);
+/* The id of the allocated counter with this type and registration id, or -1. */
+int32_t aa_counters_find(const aa_cnc_t *cnc, int32_t type_id, int64_t registration_id);
+
+typedef struct aa_counter aa_counter_t;
+
+/* A handle on one counter's value; NULL for an id outside the buffers or without memory. */
+aa_counter_t *aa_counter_create(aa_cnc_t *cnc, int32_t id);
+void aa_counter_release(aa_counter_t *counter);
+/* After close reads give the last value, and writes do nothing and give it too. */
+void aa_counter_close(aa_counter_t *counter);
+int64_t aa_counter_value(const aa_counter_t *counter);
+void aa_counter_set(aa_counter_t *counter, int64_t value);
+int64_t aa_counter_add(aa_counter_t *counter, int64_t delta);             /* the value before */
+int64_t aa_counter_get_and_set(aa_counter_t *counter, int64_t value);     /* the value before */
+bool aa_counter_compare_and_set(aa_counter_t *counter, int64_t expected, int64_t value);
+
+/* --- log buffers -------------------------------------------------------------------------------------------------- */
+
+typedef struct aa_log aa_log_t;
+
+typedef struct
+{
+    int64_t correlation_id;
+    int32_t initial_term_id;
+    int32_t mtu_length;
+    int32_t term_length;
+    int32_t page_size;
+    int32_t session_id;
+    int32_t stream_id;
+} aa_log_info_t;
+
+/* AA_OK, AA_NOT_READY (no such file), AA_CORRUPT, AA_SYSTEM. Lengths are checked once and kept outside shared memory. */
+int aa_log_open(const char *path, aa_log_t **log, aa_error_t *error);
+void aa_log_release(aa_log_t *log);
+void aa_log_info(const aa_log_t *log, aa_log_info_t *info);
+
+/* --- publications --------------------------------------------------------------------------------------------------- */
+
+typedef struct aa_publication aa_publication_t;
+
+typedef struct
+{
+    const uint8_t *data;
+    size_t length;
+} aa_slice_t;
+
+/* position_limit_counter_id must be valid; channel_status_counter_id may be -1. AA_OK, AA_CORRUPT, AA_SYSTEM. */
+int aa_publication_create(
+    aa_log_t *log,
+    aa_cnc_t *cnc,
+    int32_t session_id,
+    int32_t stream_id,
+    int32_t position_limit_counter_id,
+    int32_t channel_status_counter_id,
+    bool exclusive,
+    aa_publication_t **publication,
+    aa_error_t *error);
+void aa_publication_release(aa_publication_t *publication);
+/* From any thread; offers that are under way finish, later ones give AA_CLOSED. */
+void aa_publication_close(aa_publication_t *publication);
+bool aa_publication_is_closed(const aa_publication_t *publication);
+bool aa_publication_is_connected(const aa_publication_t *publication);
+/* The stream position offers continue at; after close the last one. */
+int64_t aa_publication_position(const aa_publication_t *publication);
+int64_t aa_publication_position_limit(const aa_publication_t *publication);
+/* The value of the channel's status counter; 0 (initialising) without one, the last one after close. */
+int64_t aa_publication_channel_status(const aa_publication_t *publication);
+int32_t aa_publication_max_payload_length(const aa_publication_t *publication);
+int32_t aa_publication_max_message_length(const aa_publication_t *publication);
+
+/* One attempt each: the new stream position, or a result of offers. */
+int64_t aa_publication_offer(
+    aa_publication_t *publication, const uint8_t *data, size_t length, int64_t reserved_value);
+/* One message from several pieces. */
+int64_t aa_publication_offer_vectored(
+    aa_publication_t *publication, const aa_slice_t *parts, size_t count, int64_t reserved_value);
+/* count messages that lie back to back in data, in order: how many were appended (> 0), or, where none was, a result of
+ * offers. Rotations on the way are gone through. Nothing is appended where one is too long or lengths are negative
+ * (AA_MESSAGE_TOO_LONG, AA_ARGUMENT). */
+int64_t aa_publication_offer_many(
+    aa_publication_t *publication, const uint8_t *data, size_t data_length, const int32_t *lengths, size_t count);
+
+/* --- images ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct aa_image aa_image_t;
+
+/* AA_OK, AA_CORRUPT, AA_SYSTEM. The position at creation is the join position. */
+int aa_image_create(
+    aa_log_t *log, aa_cnc_t *cnc, int32_t subscriber_position_counter_id, aa_image_t **image, aa_error_t *error);
+void aa_image_release(aa_image_t *image);
+/* From the loop's thread, while no scan of it runs. Keeps the last values; scans find nothing, commits do nothing. */
+void aa_image_close(aa_image_t *image);
+bool aa_image_is_closed(const aa_image_t *image);
+int64_t aa_image_join_position(const aa_image_t *image);
+int64_t aa_image_position(const aa_image_t *image);
+bool aa_image_is_end_of_stream(const aa_image_t *image);
+int64_t aa_image_end_of_stream_position(const aa_image_t *image);
+int32_t aa_image_active_transport_count(const aa_image_t *image);
+bool aa_image_is_publication_revoked(const aa_image_t *image);
+
+/* --- batches ------------------------------------------------------------------------------------------------------------ */
+
+/* Whole messages copied out of images, in columns. A scan fills it and moves no position; a commit moves the
+ * positions of its images past what was given to the caller. Reused from scan to scan; one reader at a time.
+ *
+ * What a scan copied but nobody committed is found again by the next scan. Fragments of a message that is not
+ * complete are kept in the image's builder and committed at once, as soon as no uncommitted message of that image
+ * lies before them. */
+typedef struct
+{
+    size_t count;                       /* messages */
+    size_t nbytes;                      /* payload bytes */
+    size_t fragments;                   /* fragments read by the last scan, those kept in builders included */
+    const uint8_t *data;                /* nbytes, payloads back to back */
+    const int32_t *offsets;             /* count + 1 */
+    const int32_t *session_ids;         /* count, as all below */
+    const int64_t *stream_positions;    /* after the message */
+    const int64_t *reserved_values;     /* of the last fragment */
+    const int32_t *term_ids;
+    const int32_t *term_offsets;        /* of the first fragment */
+    const int32_t *frame_lengths;       /* header and payload of the whole message */
+    const int32_t *initial_term_ids;
+    const int32_t *stream_ids;
+    const int16_t *types;
+    const uint8_t *flags;               /* of the last fragment, with BEGIN added where it is a whole message */
+    const uint8_t *versions;
+} aa_batch_t;
+
+aa_batch_t *aa_batch_create(void);
+void aa_batch_release(aa_batch_t *batch);
+/* Reads on from the committed positions, starting with images[start], wrapping round, each image until its limit
+ * or its end: at most fragment_limit fragments, message_limit messages, and max_bytes of payload (but at least one
+ * message, however long). Keeps references to the images until the next scan, clear or release. AA_OK; AA_CORRUPT
+ * (what was read before it stays in the batch and may be committed); AA_SYSTEM without memory. */
+int aa_batch_scan(
+    aa_batch_t *batch,
+    aa_image_t *const *images,
+    size_t image_count,
+    size_t start,
+    size_t fragment_limit,
+    size_t message_limit,
+    size_t max_bytes,
+    aa_error_t *error);
+/* Moves the images' positions past the first `count` messages of the last scan; with count == batch->count also past
+ * padding that follows. Commits only forwards. Does nothing for images that were scanned again since. */
+void aa_batch_commit(aa_batch_t *batch, size_t count);
+/* Copies all columns but data into out, packed without gaps in this order: stream_positions, reserved_values, offsets
+ * (count + 1), session_ids, term_ids, term_offsets, frame_lengths, initial_term_ids, stream_ids, types, flags, versions.
+ * out has room for 48 * count + 4 bytes. */
+void aa_batch_copy_columns(const aa_batch_t *batch, uint8_t *out);
+/* Forgets what the last scan found; its images' next scan finds it again unless it was committed. */
+void aa_batch_clear(aa_batch_t *batch);
+
+/* --- the watcher ---------------------------------------------------------------------------------------------------------- */
+
+/* One native thread per client, off the GIL. It watches the broadcast and everything registered here with an adaptive
+ * back-off (bounded lateness) and makes a descriptor readable when something is ready; and it keeps the client alive
+ * while the event loop is blocked. */
+typedef struct aa_watcher aa_watcher_t;
+
+#define AA_WATCH_BROADCAST 0             /* the ticket of the broadcast itself */
+#define AA_WATCH_WRITABLE 1              /* publication connected and its limit past its position, or closed */
+#define AA_WATCH_CONNECTED 2             /* publication connected, or closed */
+
+/* max_park_ns: the bound on lateness. stall_limit_ms: how long the client is kept alive without aa_watcher_beat.
+ * liveness_timeout_ms: the driver's; after a gap of its own longer than this the thread beats no more. */
+int aa_watcher_start(
+    aa_cnc_t *cnc,
+    aa_broadcast_t *broadcast,
+    int64_t client_id,
+    int64_t keepalive_interval_ms,
+    int64_t stall_limit_ms,
+    int64_t liveness_timeout_ms,
+    int64_t max_park_ns,
+    aa_watcher_t **watcher,
+    aa_error_t *error);
+/* Ends the thread and waits for it (not in a forked child, where there is none), and frees all. */
+void aa_watcher_stop(aa_watcher_t *watcher);
+/* The descriptor to watch for readability. */
+int aa_watcher_fd(const aa_watcher_t *watcher);
+/* The conductor's duty cycle has run: the loop is alive. */
+void aa_watcher_beat(aa_watcher_t *watcher);
+/* The thread looks again at once and starts its back-off afresh: a command was sent. */
+void aa_watcher_nudge(aa_watcher_t *watcher);
+/* Registers interest once: a ticket > 0, or AA_SYSTEM without memory. Ready images: one has a frame to read at its
+ * committed position or in its builder's continuation, or is closed. */
+int32_t aa_watcher_watch_images(aa_watcher_t *watcher, aa_image_t *const *images, size_t count);
+int32_t aa_watcher_watch_publication(aa_watcher_t *watcher, aa_publication_t *publication, int kind);
+void aa_watcher_unwatch(aa_watcher_t *watcher, int32_t ticket);
+/* Clears the descriptor and takes up to capacity tickets that became ready (each once; they are unregistered, but for
+ * AA_WATCH_BROADCAST, which comes again only for records that arrive after aa_broadcast_receive has given AA_NOTHING
+ * or with unread records at the next look). Returns how many. */
+int aa_watcher_take(aa_watcher_t *watcher, int32_t *tickets, int capacity);
+
+/* This client's heartbeat counter (type id 11), which the driver allocates with the first command. Sets it to now,
+ * and false where it is not there (not yet, or taken away by the driver). */
+bool aa_cnc_client_heartbeat(aa_cnc_t *cnc, int64_t client_id, int64_t now_ms);
+/* Appends text to the label of that counter, cut to the room there (label bytes first, then the length with release, as
+ * Aeron's own clients do with their names). False where the counter is not there. */
+bool aa_cnc_client_label(aa_cnc_t *cnc, int64_t client_id, const char *text, size_t length);

@@ -1,0 +1,43 @@
+"""Fixtures of the tests that use a driver without harming it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+import aeron_async
+from tests.support import free_udp_port, running_driver
+
+_stream_ids = itertools.count(1001)
+
+
+@pytest.fixture(scope="module")
+def aeron_dir() -> Iterator[Path]:
+    """The directory of a driver that the tests of a module share."""
+    with running_driver() as driver:
+        yield driver.aeron_dir
+
+
+@pytest.fixture
+async def client(aeron_dir: Path) -> AsyncIterator[aeron_async.Client]:
+    async with aeron_async.connect(aeron_dir, keepalive_interval=0.1) as client:
+        yield client
+
+
+@pytest.fixture
+def stream_id() -> int:
+    """A stream id that no other test uses."""
+    return next(_stream_ids)
+
+
+@pytest.fixture(params=["ipc", "udp"])
+def channel(request: pytest.FixtureRequest) -> str:
+    """IPC, and UDP on a port of the test's own."""
+    return "aeron:ipc" if request.param == "ipc" else udp_channel()
+
+
+def udp_channel() -> str:
+    return f"aeron:udp?endpoint=127.0.0.1:{free_udp_port()}"
