@@ -52,6 +52,7 @@ test-py311: wheel ## run the quick part of the suite on CPython 3.11, from the w
 
 .PHONY: sanitize
 sanitize: setup ## run the C core's tests under AddressSanitizer, UBSan and ThreadSanitizer
+	@scripts/system_packages libclang-rt-dev
 	@$(MAKE) --no-print-directory -C native/tests sanitize
 
 .PHONY: lint

@@ -15,6 +15,7 @@ from aeron_async.errors import (
     DriverNotRunningError,
     InsufficientStorageError,
 )
+from aeron_async.protocol.cnc import RING_BUFFER_TRAILER_LENGTH
 
 
 def check(code: int, error: Any) -> None:
@@ -74,6 +75,7 @@ class Cnc:
         info = ffi.new("aa_cnc_info_t *")
         lib.aa_cnc_info(self.handle, info)
         self.client_liveness_timeout_ns: int = info.client_liveness_timeout_ns
+        self.max_command_length: int = (info.to_driver_buffer_length - RING_BUFFER_TRAILER_LENGTH) // 8
         self.driver_pid: int = info.pid
 
     def driver_heartbeat(self) -> int:
@@ -85,11 +87,8 @@ class Cnc:
         return int(lib.aa_cnc_next_correlation_id(self.handle))
 
     def send(self, type_id: int, command: bytes) -> bool:
-        """Writes a command to the to-driver buffer; False where there is no room now."""
-        result = lib.aa_cnc_send(self.handle, type_id, command, len(command))
-        if result == lib.AA_ARGUMENT:
-            raise ValueError(f"a command of {len(command)} bytes is too long for the driver's buffer")
-        return bool(result == lib.AA_OK)
+        """Writes a command of at most `max_command_length` bytes to the to-driver buffer; False without room now."""
+        return bool(lib.aa_cnc_send(self.handle, type_id, command, len(command)) == lib.AA_OK)
 
     def client_heartbeat(self, client_id: int, now_ms: int) -> bool:
         """Sets the client's heartbeat counter; False where the driver has none for it."""

@@ -7,11 +7,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import structlog
-
+from aeron_async._log import log
 from aeron_async._tasks import spawn
-
-log = structlog.get_logger("aeron_async")
 
 
 class HandlerRunner:

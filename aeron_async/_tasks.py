@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
-import structlog
 
-log = structlog.get_logger("aeron_async")
+from aeron_async._log import log
 
 
 def on_trio() -> bool:
@@ -106,11 +106,21 @@ def _watch_readable_on_trio(fd: int, callback: Callable[[], None]) -> Callable[[
     import trio
 
     async def watch() -> None:
-        while True:
-            await trio.lowlevel.wait_readable(fd)
-            callback()
+        with suppress(trio.ClosedResourceError):
+            while True:
+                # The callback may have ended the watch and closed the descriptor.
+                await trio.lowlevel.checkpoint_if_cancelled()
+                await trio.lowlevel.wait_readable(fd)
+                callback()
 
-    return spawn(watch, f"aeron_async: watch descriptor {fd}").cancel
+    task = spawn(watch, f"aeron_async: watch descriptor {fd}")
+
+    def unwatch() -> None:
+        task.cancel()
+        # The descriptor may be closed before the task sees that.
+        trio.lowlevel.notify_closing(fd)
+
+    return unwatch
 
 
 def call_soon(callback: Callable[[], None]) -> None:

@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import anyio
-import structlog
 
 from aeron_async._control import CLIENT_TIMEOUT, Timeout
 from aeron_async._core import Broadcast, Cnc
 from aeron_async._handlers import HandlerRunner
+from aeron_async._log import log
 from aeron_async._tasks import spawn
 from aeron_async.conductor import (
     ClientConductor,
@@ -40,8 +40,6 @@ from aeron_async.errors import (
 from aeron_async.idle import Waker
 from aeron_async.publication import ExclusivePublication, Publication
 from aeron_async.subscription import Image, Subscription
-
-log = structlog.get_logger("aeron_async")
 
 ImageHandler = Callable[[Image], Awaitable[None] | None]
 

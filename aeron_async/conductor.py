@@ -23,11 +23,13 @@ from aeron_async.errors import (
     AeronError,
     ClientClosedError,
     CloseReason,
+    CorruptFileError,
     InsufficientStorageRegistrationError,
     RegistrationError,
 )
 from aeron_async.protocol import commands, responses
 from aeron_async.protocol.error_codes import ErrorCode
+from aeron_async.protocol.records import MalformedRecord
 from aeron_async.publication import ExclusivePublication, Publication
 from aeron_async.subscription import Image, Subscription
 
@@ -43,10 +45,12 @@ class Registration:
     def __init__(
         self,
         correlation_id: int,
+        answer: type[responses.Response],
         make: Callable[[Any], Any],
         removal: Callable[..., commands.Command] | None = None,
     ) -> None:
         self.correlation_id = correlation_id
+        self.answer = answer
         self.make = make
         self.removal = removal
         self.on_done: Callable[[], None] | None = None
@@ -145,7 +149,7 @@ class ClientConductor:
         self._pending: dict[int, Registration] = {}
         self._resources: dict[int, _Entry] = {}
         self._image_handlers: dict[int, ImageHandlers] = {}
-        self._unsent: deque[commands.Command] = deque()
+        self._unsent: deque[tuple[int, bytes]] = deque()
         self._logs: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._lingering: deque[tuple[float, Any]] = deque()
         self._now = now
@@ -160,6 +164,7 @@ class ClientConductor:
         """Resolves to a `Publication`."""
         return self._add(
             lambda correlation_id: commands.AddPublication(self.client_id, correlation_id, stream_id, channel),
+            responses.PublicationReady,
             lambda ready: self._make_publication(Publication, channel, ready),
             commands.RemovePublication,
         )
@@ -168,6 +173,7 @@ class ClientConductor:
         """Resolves to an `ExclusivePublication`."""
         return self._add(
             lambda correlation_id: commands.AddExclusivePublication(self.client_id, correlation_id, stream_id, channel),
+            responses.ExclusivePublicationReady,
             lambda ready: self._make_publication(ExclusivePublication, channel, ready),
             commands.RemovePublication,
         )
@@ -176,6 +182,7 @@ class ClientConductor:
         """Resolves to a `Subscription`, whose first images may come at once."""
         return self._add(
             lambda correlation_id: commands.AddSubscription(self.client_id, correlation_id, -1, stream_id, channel),
+            responses.SubscriptionReady,
             lambda ready: self._make_subscription(channel, stream_id, handlers, ready),
             commands.RemoveSubscription,
         )
@@ -184,6 +191,7 @@ class ClientConductor:
         """Resolves to a `Counter`."""
         return self._add(
             lambda correlation_id: commands.AddCounter(self.client_id, correlation_id, type_id, key, label),
+            responses.CounterReady,
             lambda ready: self._make_counter(label, ready),
             commands.RemoveCounter,
         )
@@ -195,7 +203,7 @@ class ClientConductor:
             return None
         self._close_here(registration_id, entry.resource)
         correlation_id = self._cnc.next_correlation_id()
-        registration = Registration(correlation_id, lambda _: None)
+        registration = Registration(correlation_id, responses.OperationSucceeded, lambda _: None)
         self._pending[correlation_id] = registration
         self._send(entry.removal(self.client_id, correlation_id, registration_id))
         return registration
@@ -210,12 +218,13 @@ class ClientConductor:
     def _add(
         self,
         command: Callable[[int], commands.Command],
+        answer: type[responses.Response],
         make: Callable[[Any], Resource],
         removal: Callable[..., commands.Command],
     ) -> Registration:
         self.check_open()
         correlation_id = self._cnc.next_correlation_id()
-        registration = Registration(correlation_id, make, removal)
+        registration = Registration(correlation_id, answer, make, removal)
         self._pending[correlation_id] = registration
         try:
             self._send(command(correlation_id))
@@ -225,8 +234,14 @@ class ClientConductor:
         return registration
 
     def _send(self, command: commands.Command) -> None:
-        if self._unsent or not self._cnc.send(command.TYPE_ID, command.encode()):
-            self._unsent.append(command)
+        encoded = command.encode()
+        if len(encoded) > self._cnc.max_command_length:
+            raise ValueError(
+                f"a command of {len(encoded)} bytes is too long for the driver's buffer, which takes "
+                f"{self._cnc.max_command_length}"
+            )
+        if self._unsent or not self._cnc.send(command.TYPE_ID, encoded):
+            self._unsent.append((command.TYPE_ID, encoded))
         self._events.command_sent()
 
     # --- the duty cycle ----------------------------------------------------------------------------------------
@@ -306,7 +321,7 @@ class ClientConductor:
 
     def _send_unsent(self) -> int:
         sent = 0
-        while self._unsent and self._cnc.send(self._unsent[0].TYPE_ID, self._unsent[0].encode()):
+        while self._unsent and self._cnc.send(*self._unsent[0]):
             self._unsent.popleft()
             sent += 1
         return sent
@@ -340,16 +355,22 @@ class ClientConductor:
         while not self.is_closed:
             try:
                 record = self._broadcast.receive()
-                if record is None:
-                    break
-                received += 1
-                response = responses.decode_response(*record)
             except Lapped:
                 self.close(CloseReason.LAPPED, "it fell behind the driver's broadcast and may have missed responses")
                 break
-            except (AeronError, ValueError) as error:
+            except CorruptFileError as error:
+                # Where the next record starts cannot be known any more.
                 self._events.failed(error)
+                self.close(CloseReason.LAPPED, f"it can receive no more responses: {error}")
                 break
+            if record is None:
+                break
+            received += 1
+            try:
+                response = responses.decode_response(*record)
+            except MalformedRecord as error:
+                self._events.failed(error)
+                continue
             self._on_response(response)
         return received
 
@@ -377,24 +398,34 @@ class ClientConductor:
         if registration is None:
             return
         removal = registration.removal
-        if removal is None:
-            registration.resolve(registration.make(response))
-        elif registration.is_abandoned:
+        if removal is not None and registration.is_abandoned:
             self._remove_again(registration, removal)
-        else:
-            try:
-                resource = registration.make(response)
-            except (AeronError, OSError, MemoryError) as error:
+            return
+        try:
+            result = self._make(registration, response)
+        except (AeronError, OSError, MemoryError) as error:
+            if removal is not None:
                 self._remove_again(registration, removal)
-                registration.fail(error)
-            else:
-                self._resources[registration.correlation_id] = _Entry(resource, removal)
-                registration.resolve(resource)
+            registration.fail(error)
+            return
+        if removal is not None:
+            self._resources[registration.correlation_id] = _Entry(result, removal)
+        registration.resolve(result)
+
+    def _make(self, registration: Registration, response: responses.Response) -> Any:
+        if not isinstance(response, registration.answer):
+            raise CorruptFileError(
+                f"the driver answered a command with {type(response).__name__}, not {registration.answer.__name__}"
+            )
+        return registration.make(response)
 
     def _remove_again(self, registration: Registration, removal: Callable[..., commands.Command]) -> None:
         self._send(removal(self.client_id, self._cnc.next_correlation_id(), registration.correlation_id))
 
     def _on_error(self, response: responses.ErrorResponse) -> None:
+        if response.error_code == ErrorCode.CHANNEL_ENDPOINT_ERROR:
+            # No command's id: that of a channel status counter, which says the same to the resources on it.
+            return
         registration = self._pending.pop(response.offending_command_correlation_id, None)
         if registration is None:
             return
@@ -410,6 +441,8 @@ class ClientConductor:
         if entry is None or not isinstance(entry.resource, Subscription):
             return
         subscription = entry.resource
+        if any(image.correlation_id == response.correlation_id for image in subscription.images):
+            return
         try:
             image = self._make_image(subscription, response)
         except (AeronError, OSError, MemoryError) as error:
@@ -491,14 +524,15 @@ class ClientConductor:
     def _make_subscription(
         self, channel: str, stream_id: int, handlers: ImageHandlers, ready: responses.SubscriptionReady
     ) -> Subscription:
-        self._image_handlers[ready.correlation_id] = handlers
-        return Subscription(
+        subscription = Subscription(
             self._control,
             channel=channel,
             stream_id=stream_id,
             registration_id=ready.correlation_id,
             channel_status=self._status_handle(ready.channel_status_indicator_id),
         )
+        self._image_handlers[ready.correlation_id] = handlers
+        return subscription
 
     def _make_image(self, subscription: Subscription, response: responses.AvailableImage) -> Image:
         log = self._log(response.log_file_name)
@@ -531,7 +565,7 @@ class ClientConductor:
     def _counter_handle(self, counter_id: int) -> Any:
         handle = lib.aa_counter_create(self._cnc.handle, counter_id)
         if handle == ffi.NULL:
-            raise AeronError(f"the driver named counter {counter_id}, which its counters file has no room for")
+            raise CorruptFileError(f"the driver named counter {counter_id}, which its counters file has no room for")
         return ffi.gc(handle, lib.aa_counter_release)
 
 

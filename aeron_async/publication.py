@@ -169,7 +169,8 @@ class Publication:
         (`NotConnectedError`, `BackPressuredError`), `MaxPositionExceededError`, `PublicationClosedError` or the
         client's reason, and as `offer`.
         """
-        await self._take_turn(len(data))
+        if self._is_turn_over(len(data)):
+            await anyio.lowlevel.checkpoint()
         result = self.offer(data, reserved_value=reserved_value)
         if result > 0:
             return result
@@ -179,7 +180,8 @@ class Publication:
         self, parts: Sequence[BytesLike], *, reserved_value: int = 0, timeout: Timeout = CLIENT_TIMEOUT
     ) -> int:
         """As `publish`, for one message made of several pieces."""
-        await self._take_turn(sum(map(len, parts)))
+        if self._is_turn_over(sum(map(len, parts))):
+            await anyio.lowlevel.checkpoint()
         result = self.offer_vectored(parts, reserved_value=reserved_value)
         if result > 0:
             return result
@@ -246,12 +248,13 @@ class Publication:
             case _:
                 return AeronError(f"the log buffer cannot be appended to: {where}")
 
-    async def _take_turn(self, length: int) -> None:
+    def _is_turn_over(self, length: int) -> bool:
         self._turn_messages += 1
         self._turn_bytes += length
-        if self._turn_messages > _TURN_MESSAGES or self._turn_bytes > _TURN_BYTES:
-            self._turn_messages = self._turn_bytes = 0
-            await anyio.lowlevel.checkpoint()
+        if self._turn_messages <= _TURN_MESSAGES and self._turn_bytes <= _TURN_BYTES:
+            return False
+        self._turn_messages = self._turn_bytes = 0
+        return True
 
     async def _retry(self, attempt: Callable[[], int], result: int, timeout: Timeout) -> int:
         with anyio.move_on_after(self._control.seconds(timeout)):

@@ -31,6 +31,7 @@ def messages(count: int, seed: int) -> Iterator[bytes]:
     """
     generator = random.Random(seed)
     block = generator.randbytes(BLOCK_LENGTH)
+    random_numbers = [generator.random() for _ in range(8191)]
     for number in range(count):
         if number % 10_000 == 5_000:
             longest = 64 << 10
@@ -38,8 +39,8 @@ def messages(count: int, seed: int) -> Iterator[bytes]:
             longest = 4 << 10
         else:
             longest = 256
-        length = int(generator.random() * (longest + 1))
-        start = int(generator.random() * (BLOCK_LENGTH - length))
+        length = int(random_numbers[number % 8191] * (longest + 1))
+        start = number * 61 % (BLOCK_LENGTH - length)
         yield block[start : start + length]
 
 

@@ -14,7 +14,6 @@ import tempfile
 import textwrap
 import time
 import zlib
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +24,7 @@ import anyio
 import anyio.from_thread
 
 from aeron_async import Client, DriverConfig, MediaDriver, Publication, Subscription
+from aeron_async.protocol.counter_types import CounterType
 
 T = TypeVar("T")
 
@@ -86,9 +86,9 @@ def free_udp_port() -> int:
         return port
 
 
-def allocated(client: Client) -> dict[int, int]:
-    """What the driver holds now: how many counters of each type are allocated."""
-    return Counter(info.type_id for info in client.counters)
+def holds_nothing(client: Client) -> bool:
+    """Whether the driver has no resource of any client: no counters but its own and the heartbeats."""
+    return {info.type_id for info in client.counters} <= {CounterType.SYSTEM, CounterType.HEARTBEAT}
 
 
 async def open_pair(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 __all__ = ["DriverConfig", "Profile", "ThreadingMode"]
 
@@ -26,7 +26,7 @@ _CODE_LOADING = frozenset(
 _COMMON = {
     "AERON_DIR_DELETE_ON_SHUTDOWN": "true",
     "AERON_DIR_WARN_IF_EXISTS": "false",
-    # With preallocated logs a full file system is an error when a log is created; with sparse ones it is a SIGBUS later.
+    # A full file system is an error when a preallocated log is created, and a SIGBUS when a sparse one is used.
     "AERON_TERM_BUFFER_SPARSE_FILE": "false",
     "AERON_COUNTERS_BUFFER_LENGTH": "2m",
     # One log of the balanced profile: Aeron's own threshold would warn all the time in a container's 64 MiB.
@@ -83,16 +83,16 @@ _PROFILES: dict[str, dict[str, str]] = {
 }
 
 
-def _text(variable: str) -> Any:
-    return field(default=None, metadata={"variable": variable, "format": str})
+def _text(variable: str) -> dict[str, Any]:
+    return {"variable": variable, "format": str}
 
 
-def _flag(variable: str) -> Any:
-    return field(default=None, metadata={"variable": variable, "format": lambda flag: "true" if flag else "false"})
+def _flag(variable: str) -> dict[str, Any]:
+    return {"variable": variable, "format": lambda flag: "true" if flag else "false"}
 
 
-def _seconds(variable: str) -> Any:
-    return field(default=None, metadata={"variable": variable, "format": lambda value: f"{round(value * 1e9)}ns"})
+def _seconds(variable: str) -> dict[str, Any]:
+    return {"variable": variable, "format": lambda value: f"{round(value * 1e9)}ns"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,28 +111,34 @@ class DriverConfig:
     profile: Profile = "balanced"
     """`balanced` uses little CPU when idle, `low_latency` spins on two threads, `low_power` wakes up rarely."""
 
-    threading_mode: ThreadingMode | None = _text("AERON_THREADING_MODE")
-    term_buffer_length: int | None = _text("AERON_TERM_BUFFER_LENGTH")
+    threading_mode: ThreadingMode | None = field(default=None, metadata=_text("AERON_THREADING_MODE"))
+    term_buffer_length: int | None = field(default=None, metadata=_text("AERON_TERM_BUFFER_LENGTH"))
     """Bytes in each of the three terms of a network publication's or an image's log; a power of two."""
-    ipc_term_buffer_length: int | None = _text("AERON_IPC_TERM_BUFFER_LENGTH")
+    ipc_term_buffer_length: int | None = field(default=None, metadata=_text("AERON_IPC_TERM_BUFFER_LENGTH"))
     """The same for IPC publications."""
-    term_buffer_sparse_file: bool | None = _flag("AERON_TERM_BUFFER_SPARSE_FILE")
+    term_buffer_sparse_file: bool | None = field(default=None, metadata=_flag("AERON_TERM_BUFFER_SPARSE_FILE"))
     """Allocate a log's memory as it is used: saves memory, and dies of SIGBUS when the file system is full."""
-    mtu_length: int | None = _text("AERON_MTU_LENGTH")
+    mtu_length: int | None = field(default=None, metadata=_text("AERON_MTU_LENGTH"))
     """Bytes in a datagram, Aeron's header included."""
-    ipc_mtu_length: int | None = _text("AERON_IPC_MTU_LENGTH")
-    client_liveness_timeout: float | None = _seconds("AERON_CLIENT_LIVENESS_TIMEOUT")
+    ipc_mtu_length: int | None = field(default=None, metadata=_text("AERON_IPC_MTU_LENGTH"))
+    client_liveness_timeout: float | None = field(default=None, metadata=_seconds("AERON_CLIENT_LIVENESS_TIMEOUT"))
     """Seconds without a keepalive after which the driver gives a client up."""
-    image_liveness_timeout: float | None = _seconds("AERON_IMAGE_LIVENESS_TIMEOUT")
-    publication_unblock_timeout: float | None = _seconds("AERON_PUBLICATION_UNBLOCK_TIMEOUT")
-    publication_linger_timeout: float | None = _seconds("AERON_PUBLICATION_LINGER_TIMEOUT")
-    timer_interval: float | None = _seconds("AERON_TIMER_INTERVAL")
+    image_liveness_timeout: float | None = field(default=None, metadata=_seconds("AERON_IMAGE_LIVENESS_TIMEOUT"))
+    publication_unblock_timeout: float | None = field(
+        default=None, metadata=_seconds("AERON_PUBLICATION_UNBLOCK_TIMEOUT")
+    )
+    publication_linger_timeout: float | None = field(
+        default=None, metadata=_seconds("AERON_PUBLICATION_LINGER_TIMEOUT")
+    )
+    timer_interval: float | None = field(default=None, metadata=_seconds("AERON_TIMER_INTERVAL"))
     """Seconds between the driver's checks of its timers, and between its heartbeats."""
-    counters_values_buffer_length: int | None = _text("AERON_COUNTERS_BUFFER_LENGTH")
+    counters_values_buffer_length: int | None = field(default=None, metadata=_text("AERON_COUNTERS_BUFFER_LENGTH"))
     """Bytes for the values of all counters, 128 each; their labels take four times as much again."""
-    resolver_name: str | None = _text("AERON_DRIVER_RESOLVER_NAME")
-    resolver_interface: str | None = _text("AERON_DRIVER_RESOLVER_INTERFACE")
-    resolver_bootstrap_neighbor: str | None = _text("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR")
+    resolver_name: str | None = field(default=None, metadata=_text("AERON_DRIVER_RESOLVER_NAME"))
+    resolver_interface: str | None = field(default=None, metadata=_text("AERON_DRIVER_RESOLVER_INTERFACE"))
+    resolver_bootstrap_neighbor: str | None = field(
+        default=None, metadata=_text("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR")
+    )
 
     environment: Mapping[str, str] = field(default_factory=dict)
     """More variables for the driver's environment: any AERON_* setting, and preloads."""
@@ -140,7 +146,7 @@ class DriverConfig:
     def __post_init__(self) -> None:
         if self.profile not in _PROFILES:
             raise ValueError(f"profile must be one of {', '.join(_PROFILES)}, not {self.profile!r}")
-        modes = ThreadingMode.__args__  # type: ignore[attr-defined]
+        modes = get_args(ThreadingMode)
         if self.threading_mode is not None and self.threading_mode not in modes:
             raise ValueError(f"threading_mode must be one of {', '.join(modes)}, not {self.threading_mode!r}")
         for setting in fields(self):

@@ -53,8 +53,9 @@ class DriverFiles:
         return cls(folder / "driver", folder / "lease", folder / "alive", folder / "driver.log", folder)
 
     @classmethod
-    def beside(cls, aeron_dir: Path) -> DriverFiles:
+    def beside(cls, aeron_dir: str | os.PathLike[str]) -> DriverFiles:
         """The files of a driver that serves a directory somebody chose."""
+        aeron_dir = Path(os.path.abspath(aeron_dir))
         lease, alive, log = (aeron_dir.with_name(f"{aeron_dir.name}.{name}") for name in ("lease", "alive", "log"))
         return cls(aeron_dir, lease, alive, log, None)
 

@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 
 import anyio
-import structlog
+import anyio.lowlevel
 
 from aeron_async import _tasks
+from aeron_async._log import log
 from aeron_async.driver.directory import CncReader
 from aeron_async.driver.process import DriverProcess
 from aeron_async.protocol.records import MalformedRecord
 
 __all__ = ["LogForwarder"]
 
-log = structlog.get_logger("aeron_async")
 
 # Seconds between two looks at the driver's files.
 _INTERVAL = 0.5
@@ -44,8 +44,11 @@ class LogForwarder:
     def stop(self) -> None:
         """Ends at once."""
         self._task.cancel()
+        self._close()
 
     async def _run(self) -> None:
+        # Where it is stopped before it starts, nothing is open any more.
+        await anyio.lowlevel.checkpoint()
         try:
             while not self._process.exit.is_set:
                 self._forward()
@@ -53,7 +56,12 @@ class LogForwarder:
                     await self._process.exit.wait()
             self._forward()
         finally:
+            self._close()
+
+    def _close(self) -> None:
+        if self._log_fd >= 0:
             os.close(self._log_fd)
+            self._log_fd = -1
             self._cnc.close()
 
     def _forward(self) -> None:

@@ -52,8 +52,9 @@ def find_binary(config: DriverConfig) -> str:
     if not os.access(_BUNDLED_BINARY, os.X_OK):
         raise DriverNotFoundError(
             "this installation has no bundled media driver, because there was no Rust when it was built. Install Rust "
-            "(rustup) and reinstall aeron-async; or name another driver's program with DriverConfig(binary=...); or use "
-            'a driver that runs already: aeron_dir=... or the environment variable AERON_DIR, with driver="external"'
+            "(rustup) and reinstall aeron-async; or name the program of another driver with DriverConfig(binary=...); "
+            "or use a driver that runs already: name its directory with aeron_dir=... or the environment variable "
+            'AERON_DIR, and leave driver out or set it to "external"'
         )
     return str(_BUNDLED_BINARY)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import anyio
-import structlog
 
+from aeron_async._log import log
 from aeron_async.driver.config import DriverConfig
 from aeron_async.driver.directory import CncReader
 from aeron_async.driver.files import DriverFiles, create_private_folder
@@ -25,7 +26,6 @@ from aeron_async.protocol.records import MalformedRecord
 
 __all__ = ["MediaDriver"]
 
-log = structlog.get_logger("aeron_async")
 
 # A driver whose owner has died notices that within a fraction of a second, and needs another to end.
 _ORPHAN_PATIENCE = 5.0
@@ -53,11 +53,15 @@ class _Run:
             raise DriverStartError(
                 f"the driver for {files.aeron_dir} ended as soon as it was ready: {error}"
             ) from error
+        run = cls(files, process, forwarder, version)
         log.info("driver_started", aeron_dir=str(files.aeron_dir), driver_pid=process.pid, version=version)
-        process.exit.subscribe(
-            lambda: log.info("driver_exited", aeron_dir=str(files.aeron_dir), exit_code=process.exit_code)
-        )
-        return cls(files, process, forwarder, version)
+        process.exit.subscribe(run._log_exit)
+        return run
+
+    def _log_exit(self) -> None:
+        code = self.process.exit_code
+        report = log.warning if code else log.info
+        report("driver_exited", aeron_dir=str(self.files.aeron_dir), driver_pid=self.process.pid, exit_code=code)
 
 
 class MediaDriver:
@@ -101,9 +105,13 @@ class MediaDriver:
 
     def _abandon(self) -> None:
         """Lets a shared driver go on for those who still use it."""
-        run = self._started
-        run.forwarder.stop()
-        run.process.abandon()
+        if self.is_alive:
+            self._started.forwarder.stop()
+            self._started.process.abandon()
+
+    def _on_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Calls `callback` in the loop when the driver's process has ended; returns what undoes that."""
+        return self._started.process.exit.subscribe(callback)
 
     @property
     def aeron_dir(self) -> Path:
@@ -198,7 +206,7 @@ async def _claim(config: DriverConfig) -> tuple[DriverFiles, FileLock, FileLock]
         alive = FileLock(files.alive)
         alive.try_exclusive()
         return files, lease, alive
-    files = DriverFiles.beside(Path(os.path.abspath(config.directory)))
+    files = DriverFiles.beside(config.directory)
     files.aeron_dir.parent.mkdir(parents=True, exist_ok=True)
     lease, alive = FileLock(files.lease), FileLock(files.alive)
     deadline = anyio.current_time() + _ORPHAN_PATIENCE

@@ -38,7 +38,11 @@ class ExitSignal:
         self._callbacks[key] = callback
         if self.is_set:
             _tasks.call_soon(self._call_back)
-        return lambda: void(self._callbacks.pop(key, None))
+
+        def unsubscribe() -> None:
+            self._callbacks.pop(key, None)
+
+        return unsubscribe
 
     def set(self) -> None:
         """The driver has ended."""
@@ -53,10 +57,6 @@ class ExitSignal:
         while self._callbacks:
             _, callback = self._callbacks.popitem()
             callback()
-
-
-def void(_: object) -> None:
-    """Drops a value that nobody needs."""
 
 
 class DriverProcess:
@@ -134,16 +134,14 @@ class DriverProcess:
         return stop
 
     async def _poll(self) -> None:
-        while not self._reap():
+        while not self.exit.is_set:
             await anyio.sleep(_EXIT_POLL)
+            self._reap()
 
-    def _reap(self) -> bool:
-        if self._popen.poll() is None:
-            return False
-        if not self.exit.is_set:
+    def _reap(self) -> None:
+        if self._popen.poll() is not None and not self.exit.is_set:
             self._stop_watching()
             self.exit.set()
-        return True
 
 
 # The signal comes when the *thread* that started the process ends: processes are started from the loop's own thread.

@@ -118,7 +118,7 @@ class _Embedded(DriverSource):
 class _Shared(DriverSource):
     """A driver of all processes that use its directory: the first of them starts it, it ends after the last."""
 
-    def __init__(self, aeron_dir: Path, config: DriverConfig) -> None:
+    def __init__(self, aeron_dir: str | os.PathLike[str], config: DriverConfig) -> None:
         self._files = DriverFiles.beside(aeron_dir)
         self._config = config
         self._owner_pid = os.getpid()
@@ -129,17 +129,11 @@ class _Shared(DriverSource):
         if not self._is_alive:
             self._drop()
             try:
-                with anyio.fail_after(_JOIN_TIMEOUT):
-                    await self._take_lease()
-                    await self._start_or_join()
-            except TimeoutError:
-                self._lease.release()
-                raise DriverStartError(
-                    f"another process holds {self._files.alive}, but its driver in {self._files.aeron_dir} was not "
-                    f"ready after {_JOIN_TIMEOUT:.0f} s"
-                ) from None
+                await self._take_lease()
+                await self._start_or_join()
             except BaseException:
                 self._lease.release()
+                self._files.remove_if_unused()
                 raise
         return self._files.aeron_dir
 
@@ -175,25 +169,33 @@ class _Shared(DriverSource):
             return
         self._lease.release()
         self._files.lease.parent.mkdir(parents=True, exist_ok=True)
-        while not self._lease.try_shared():
-            await anyio.sleep(_JOIN_POLL)
+        await self._until(self._lease.try_shared, "the driver before has not ended")
 
     async def _start_or_join(self) -> None:
         alive = FileLock(self._files.alive)
-        while True:
-            if alive.try_exclusive():
-                try:
-                    self.driver = await MediaDriver._start_shared(self._config, self._files, alive, _SHARED_GRACE)
-                except DirectoryInUseError:
-                    raise DirectoryInUseError(
-                        f'a driver that was not started with driver="shared" serves {self._files.aeron_dir}: use '
-                        'driver="external" there'
-                    ) from None
-                return
-            served = ServedDirectory.open(self._files.aeron_dir)
-            if served is not None:
-                self._joined = _JoinedDriver(served)
-                return
+        await self._until(lambda: alive.try_exclusive() or self._join(), "the driver that was started is not ready")
+        if self._joined is not None:
+            return
+        try:
+            self.driver = await MediaDriver._start_shared(self._config, self._files, alive, _SHARED_GRACE)
+        except DirectoryInUseError:
+            raise DirectoryInUseError(
+                f'a driver that was not started with driver="shared" serves {self._files.aeron_dir}: use '
+                'driver="external" there'
+            ) from None
+
+    def _join(self) -> bool:
+        served = ServedDirectory.open(self._files.aeron_dir)
+        if served is not None:
+            self._joined = _JoinedDriver(served)
+        return served is not None
+
+    async def _until(self, succeeds: Callable[[], bool], problem: str) -> None:
+        """Returns when what other processes do has let `succeeds`."""
+        deadline = anyio.current_time() + _JOIN_TIMEOUT
+        while not succeeds():
+            if anyio.current_time() > deadline:
+                raise DriverStartError(f"{problem} after {_JOIN_TIMEOUT:.0f} s: {self._files.aeron_dir}")
             await anyio.sleep(_JOIN_POLL)
 
 
@@ -207,14 +209,13 @@ class _JoinedDriver:
 
     def close(self) -> None:
         self._task.cancel()
+        self._served.close()
 
     async def _watch(self) -> None:
-        try:
-            while self._served.is_alive():
-                await anyio.sleep(_ALIVE_POLL)
-            self.exit.set()
-        finally:
-            self._served.close()
+        while not self.exit.is_set:
+            await anyio.sleep(_ALIVE_POLL)
+            if not self._served.is_alive():
+                self.exit.set()
 
 
 def choose_driver(
@@ -232,19 +233,18 @@ def choose_driver(
         return _Given(driver)
     if isinstance(driver, DriverConfig):
         if driver_config is not None:
-            raise ValueError("driver and driver_config are both given")
-        driver, driver_config = "embedded", driver
+            raise ValueError("driver and driver_config both have settings")
+        return choose_driver(aeron_dir, "embedded", driver)
     config = driver_config or DriverConfig()
     if driver is None:
         driver = "embedded" if aeron_dir is None and not os.environ.get("AERON_DIR") else "external"
     if driver == "embedded":
         return _Embedded(config if aeron_dir is None else replace(config, aeron_dir=aeron_dir))
     directory = aeron_dir or config.directory or os.environ.get("AERON_DIR") or default_aeron_dir()
-    directory = Path(os.path.abspath(directory))
     if driver == "shared":
         return _Shared(directory, config)
     if driver == "external":
-        return _External(directory)
+        return _External(Path(os.path.abspath(directory)))
     raise ValueError(
         f'driver must be "embedded", "shared", "external", a MediaDriver or a DriverConfig, not {driver!r}'
     )

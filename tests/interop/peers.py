@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import anyio
@@ -15,11 +14,16 @@ from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 from tests import java
-from tests.interop.stream import LENGTHS
+from tests.interop.stream import CHANNEL_PARAMETERS, LENGTHS
+from tests.support import free_udp_port
 
 HERE = Path(__file__).parent
+JAVA_STREAM = HERE / "java" / "StreamPeer.java"
 PEER_TIMEOUT = 90.0
 STOP_TIMEOUT = 15.0
+
+PeerCommand = Callable[[str, Path, str, int], list[str]]
+"""Makes a command line of: publish or subscribe, Aeron directory, channel and stream id."""
 
 
 class Peer:
@@ -70,8 +74,7 @@ async def running(command: list[str], *, stdin: bytes = b"") -> AsyncIterator[Pe
             await process.stdin.aclose()
             yield peer
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                process.kill()
+            process.kill()
             raise
         await peer.stop()
 
@@ -79,7 +82,7 @@ async def running(command: list[str], *, stdin: bytes = b"") -> AsyncIterator[Pe
 def java_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int) -> list[str]:
     """Return the command line of a Java program that publishes or receives the verified stream."""
     lengths = ",".join(map(str, LENGTHS))
-    return java.java_command(HERE / "java" / "StreamPeer.java", mode, aeron_dir, channel, str(stream_id), lengths)
+    return java.java_command(JAVA_STREAM, mode, aeron_dir, channel, str(stream_id), lengths)
 
 
 def pyaeron_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int) -> list[str]:
@@ -88,9 +91,8 @@ def pyaeron_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int) -> 
     return [sys.executable, str(HERE / "pyaeron_peer.py"), mode, str(aeron_dir), channel, str(stream_id), lengths]
 
 
-def free_udp_port() -> int:
-    """Return a UDP port of the loopback address that nobody uses at the moment."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def channel_of(media: str) -> str:
+    """Return an IPC channel, or a UDP channel of a port of its own, with room for the verified stream."""
+    if media == "ipc":
+        return f"aeron:ipc?{CHANNEL_PARAMETERS}"
+    return f"aeron:udp?endpoint=127.0.0.1:{free_udp_port()}|{CHANNEL_PARAMETERS}"
