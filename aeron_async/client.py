@@ -7,11 +7,13 @@ import os
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import anyio
+import anyio.lowlevel
 
 from aeron_async._control import CLIENT_TIMEOUT, Timeout
 from aeron_async._core import Broadcast, Cnc
@@ -133,6 +135,7 @@ class _Session:
         self._handlers.failed(error)
 
     def command_sent(self) -> None:
+        self._duty.wake()
         self._waker.nudge()
 
     def closed(self, reason: CloseReason) -> None:
@@ -390,9 +393,16 @@ class _Clients:
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._release = connect._hold.take()
+        self._loop = anyio.lowlevel.current_token()
         self._client: Client | None = None
         self._opened_at = 0.0
         self._backoff = _FIRST_BACKOFF
+
+    def __del__(self) -> None:
+        # A break tells an iterator nothing: the driver goes when nobody can ask for another client any more.
+        with suppress(anyio.NoEventLoopError):
+            if anyio.lowlevel.current_token() == self._loop:
+                spawn(self._release, "aeron_async: let go of the driver")
 
     def __aiter__(self) -> Self:
         return self

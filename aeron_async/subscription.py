@@ -175,15 +175,16 @@ class MessageBatch(Sequence[bytes]):
         )
 
 
-class _Images:
-    """A tuple of images, and the same as the array that the C core takes."""
+class _Handles:
+    """Handles of images, as the array that the C core takes."""
 
-    __slots__ = ("array", "count", "images")
+    __slots__ = ("_kept", "array", "count")
 
-    def __init__(self, images: tuple[Image, ...] = ()) -> None:
-        self.images = images
-        self.count = len(images)
-        self.array = ffi.new("aa_image_t *[]", [image._handle for image in images])
+    def __init__(self, handles: Sequence[Any] = ()) -> None:
+        self.count = len(handles)
+        self.array = ffi.new("aa_image_t *[]", handles)
+        # The array itself keeps nothing alive.
+        self._kept = handles
 
 
 class _ReadAhead:
@@ -226,7 +227,7 @@ class _Reader:
     def release(self) -> None:
         self._owner = None
 
-    def scan(self, images: _Images, fragments: int, messages: int, max_bytes: int) -> Any:
+    def scan(self, images: _Handles, fragments: int, messages: int, max_bytes: int) -> Any:
         """Reads on from the committed positions; what it finds is committed by `commit`."""
         self._ahead = None
         count = images.count
@@ -245,7 +246,7 @@ class _Reader:
         lib.aa_batch_clear(self._native)
 
     def read_batch(self, source: _Readable, limit: int, max_bytes: int) -> MessageBatch:
-        native = self.scan(source._polled(), _NO_LIMIT, limit, max_bytes)
+        native = self.scan(source._handles, _NO_LIMIT, limit, max_bytes)
         batch = MessageBatch(native)
         self.commit(native.count)
         self.clear()
@@ -257,7 +258,7 @@ class _Reader:
         self.claim(source)
         delivered = 0
         try:
-            native = self.scan(source._polled(), fragment_limit, _NO_LIMIT, DEFAULT_BATCH_BYTES)
+            native = self.scan(source._handles, fragment_limit, _NO_LIMIT, DEFAULT_BATCH_BYTES)
             fragments: int = native.fragments
             if native.count:
                 batch = MessageBatch(native)
@@ -280,7 +281,7 @@ class _Reader:
         ahead = self._ahead
         if ahead is not None and ahead.source is source:
             return ahead
-        native = self.scan(source._polled(), _NO_LIMIT, _AHEAD_MESSAGES, _AHEAD_BYTES)
+        native = self.scan(source._handles, _NO_LIMIT, _AHEAD_MESSAGES, _AHEAD_BYTES)
         if not native.count:
             self.clear()
             return None
@@ -309,7 +310,7 @@ class _Reader:
 
     async def park(self, source: _Readable) -> None:
         """Returns when `source` may have something to read, or its images or its state have changed."""
-        images = source._polled()
+        images = source._handles
         self._wake = anyio.Event()
         unwatch = self._control.watch_images(images.array, images.count, self._wake.set) if images.count else None
         try:
@@ -361,15 +362,13 @@ class _Readable(ABC):
     """The ways to read that a subscription and an image have in common."""
 
     _reader: _Reader
+    _handles: _Handles
+    """The images that are read now."""
 
     @property
     @abstractmethod
     def is_closed(self) -> bool:
         """Whether nothing more can be read."""
-
-    @abstractmethod
-    def _polled(self) -> _Images:
-        """The images that are read now."""
 
     def poll(self, handler: Callable[[memoryview, Header], None], fragment_limit: int = DEFAULT_FRAGMENT_LIMIT) -> int:
         """Hands messages to `handler(payload, header)`, fragments reassembled.
@@ -454,7 +453,7 @@ class Image(_Readable):
         self._handle = handle
         self._log = log
         self._reader = reader
-        self._alone = _Images((self,))
+        self._handles = _Handles((handle,))
         self.session_id = session_id
         self.correlation_id = correlation_id
         """The driver's id of the image; for IPC the publication's registration id."""
@@ -503,9 +502,6 @@ class Image(_Readable):
             f"position={self.position} is_closed={self.is_closed}>"
         )
 
-    def _polled(self) -> _Images:
-        return self._alone
-
     def _close(self) -> None:
         lib.aa_image_close(self._handle)
 
@@ -521,7 +517,8 @@ class Subscription(_Readable):
     ) -> None:
         self._control = control
         self._reader = _Reader(control)
-        self._current = _Images()
+        self._images: tuple[Image, ...] = ()
+        self._handles = _Handles()
         self._closed = False
         self._channel_status = channel_status
         self._images_changed = anyio.Event()
@@ -534,12 +531,12 @@ class Subscription(_Readable):
     @property
     def images(self) -> tuple[Image, ...]:
         """The images that are there now."""
-        return self._current.images
+        return self._images
 
     @property
     def image_count(self) -> int:
         """How many images are there now."""
-        return self._current.count
+        return len(self._images)
 
     def image_by_session_id(self, session_id: int) -> Image | None:
         """The image of that session, or None."""
@@ -592,9 +589,6 @@ class Subscription(_Readable):
             f"images={self.image_count} is_closed={self._closed}>"
         )
 
-    def _polled(self) -> _Images:
-        return self._current
-
     def _add_image(self, image: Image) -> None:
         self._change_images((*self.images, image))
 
@@ -611,7 +605,8 @@ class Subscription(_Readable):
         self._change_images(())
 
     def _change_images(self, images: tuple[Image, ...]) -> None:
-        self._current = _Images(images)
+        self._images = images
+        self._handles = _Handles([image._handle for image in images])
         self._reader.wake()
         changed, self._images_changed = self._images_changed, anyio.Event()
         changed.set()

@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 
 import anyio
 import anyio.from_thread
+import pytest
 
 from aeron_async import Client, DriverConfig, MediaDriver, Publication, Subscription
 from aeron_async.protocol.counter_types import CounterType
@@ -60,6 +61,20 @@ def scratch_folder() -> Iterator[Path]:
     """A folder of its own for driver directories, in shared memory where there is some; removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="aeron_async-test-", dir=_SHM if _SHM.is_dir() else None) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def runtime_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where embedded drivers of the test and of its programs have their private folders."""
+    with scratch_folder() as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+        monkeypatch.delenv("AERON_DIR", raising=False)
+        yield folder
+
+
+def private_folders(runtime_dir: Path) -> list[Path]:
+    """The private folders of drivers that are there now."""
+    return list(runtime_dir.glob("aeron_async/*"))
 
 
 @contextmanager
@@ -144,7 +159,7 @@ class Program:
         self._errors = tempfile.TemporaryFile()
         self._output = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-X", "dev", "-c", textwrap.dedent(source), *map(str, arguments)],
+            [sys.executable, "-c", textwrap.dedent(source), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -267,7 +267,9 @@ class PublicationError(Response):
 
     @property
     def source_address(self) -> str | None:
-        """Where the rejection came from, as `host:port`; None where the driver did not tell (IPC)."""
+        """Where the rejection came from, as `host:port`; None for a rejection over IPC."""
+        if self.source_port == 0:
+            return None  # IPC: drivers fill in a loopback address, the C driver one with its bytes reversed
         match self.address_type:
             case 1:
                 return f"{IPv4Address(self.address[:4])}:{self.source_port}"

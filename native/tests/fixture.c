@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -161,12 +162,10 @@ static void place_tails(aa_log_t *log, int64_t position)
 stream_t open_stream(const char *directory, const log_shape_t *shape, int64_t position)
 {
     const log_shape_t usual = default_log_shape();
-    stream_t stream = {
-        .cnc = open_new_cnc(directory),
-        .log = open_shaped_log(directory, "stream.logbuffer", shape != NULL ? shape : &usual),
-        .limit_counter_id = LIMIT_COUNTER,
-        .position_counter_id = POSITION_COUNTER,
-    };
+    stream_t stream = {.limit_counter_id = LIMIT_COUNTER, .position_counter_id = POSITION_COUNTER};
+    CHECK(mkdtemp((char *)in_directory(stream.directory, directory, "stream-XXXXXX")) != NULL);
+    stream.cnc = open_new_cnc(stream.directory);
+    stream.log = open_shaped_log(stream.directory, FIXTURE_LOG_NAME, shape != NULL ? shape : &usual);
     place_tails(stream.log, position);
     stream.limit = aa_counters_value(stream.cnc, LIMIT_COUNTER);
     stream.subscriber_position = aa_counters_value(stream.cnc, POSITION_COUNTER);

@@ -7,6 +7,7 @@
 #include "log_buffer.h"
 #include "publication.h"
 
+#define FIXTURE_LOG_NAME "stream.logbuffer"
 #define FIXTURE_PATH_LENGTH 256
 #define FIXTURE_TERM_LENGTH (64 * 1024)
 #define FIXTURE_MTU 1408
@@ -53,9 +54,10 @@ aa_log_t *open_shaped_log(const char *directory, const char *name, const log_sha
 void allocate_counter(
     aa_cnc_t *cnc, int32_t id, int32_t type_id, int64_t registration_id, int64_t key, const char *label);
 
-/* A stream: a log that starts at a position, with counters for a publication's limit and a subscriber's position. */
+/* A stream, in a folder of its own: a log that starts at a position, with counters for a publication's limit and a subscriber's position. */
 typedef struct
 {
+    char directory[FIXTURE_PATH_LENGTH];
     aa_cnc_t *cnc;
     aa_log_t *log;
     _Atomic int64_t *limit;

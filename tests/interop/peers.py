@@ -74,7 +74,8 @@ async def running(command: list[str], *, stdin: bytes = b"") -> AsyncIterator[Pe
             await process.stdin.aclose()
             yield peer
         except BaseException:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
             raise
         await peer.stop()
 

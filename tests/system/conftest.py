@@ -10,6 +10,7 @@ import pytest
 
 import aeron_async
 from tests.support import free_udp_port, running_driver
+from tests.support import runtime_dir as runtime_dir
 
 _stream_ids = itertools.count(1001)
 
@@ -36,8 +37,4 @@ def stream_id() -> int:
 @pytest.fixture(params=["ipc", "udp"])
 def channel(request: pytest.FixtureRequest) -> str:
     """IPC, and UDP on a port of the test's own."""
-    return "aeron:ipc" if request.param == "ipc" else udp_channel()
-
-
-def udp_channel() -> str:
-    return f"aeron:udp?endpoint=127.0.0.1:{free_udp_port()}"
+    return "aeron:ipc" if request.param == "ipc" else f"aeron:udp?endpoint=127.0.0.1:{free_udp_port()}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,18 @@ import pytest
 import aeron_async
 from aeron_async import Client, CloseReason, MediaDriver, connect
 from aeron_async.protocol.counter_types import CounterType
-from tests.support import LIMIT, eventually, holds_nothing, is_running, open_pair, quick_config, scratch_folder, take
+from tests.support import (
+    LIMIT,
+    eventually,
+    holds_nothing,
+    is_running,
+    open_pair,
+    private_folders,
+    quick_config,
+    take,
+)
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def runtime_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where embedded drivers of the test have their private folders."""
-    with scratch_folder() as folder:
-        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-        monkeypatch.delenv("AERON_DIR", raising=False)
-        yield folder
-
-
-def private_folders(runtime_dir: Path) -> list[Path]:
-    return list((runtime_dir / "aeron_async").iterdir())
 
 
 # --- the three forms ---------------------------------------------------------------------------------------------
@@ -178,7 +173,7 @@ async def test_cancelling_a_connect_leaves_no_driver_behind(runtime_dir: Path) -
         with anyio.move_on_after(delay):
             client = await connect(driver=quick_config())
             await client.aclose()
-    await eventually(lambda: not (runtime_dir / "aeron_async").exists() or private_folders(runtime_dir) == [])
+    await eventually(lambda: private_folders(runtime_dir) == [])
 
 
 @pytest.mark.parametrize("name", ["driver_timeout", "keepalive_interval", "loop_stall_limit"])

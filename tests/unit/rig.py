@@ -272,6 +272,12 @@ class Rig(Bench):
         return self.work()
 
 
+def mapping_count(log: FakeLog) -> int:
+    """How often this process has the log mapped, the fake driver's own mapping not counted."""
+    with open("/proc/self/maps") as maps:
+        return sum(log.path in line for line in maps) - 1
+
+
 def make_driver(directory: Path, **options: Any) -> FakeDriver:
     """A driver in a directory of its own."""
     directory.mkdir()

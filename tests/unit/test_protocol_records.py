@@ -116,7 +116,7 @@ def test_a_removal_may_revoke() -> None:
     assert not RemovePublication(client_id=1, correlation_id=2, registration_id=3).is_revoke
 
 
-def publication_error(address_type: int, address: bytes) -> PublicationError:
+def publication_error(address_type: int, address: bytes, source_port: int = 40123) -> PublicationError:
     return PublicationError(
         registration_id=1,
         destination_registration_id=-1,
@@ -125,7 +125,7 @@ def publication_error(address_type: int, address: bytes) -> PublicationError:
         receiver_id=4,
         group_tag=-1,
         address_type=address_type,
-        source_port=40123,
+        source_port=source_port,
         address=address.ljust(16, b"\0"),
         error_code=13,
         error_message="rejected",
@@ -136,6 +136,10 @@ def test_a_publication_error_tells_its_source() -> None:
     assert publication_error(1, bytes([127, 0, 0, 1])).source_address == "127.0.0.1:40123"
     assert publication_error(2, bytes(15) + b"\x01").source_address == "[::1]:40123"
     assert publication_error(0, b"").source_address is None
+
+
+def test_a_publication_error_over_ipc_has_no_source() -> None:
+    assert publication_error(1, bytes([1, 0, 0, 127]), source_port=0).source_address is None
 
 
 def test_unknown_types_are_none() -> None:
