@@ -48,7 +48,7 @@ test-python: build ## run the Python suite; ARGS="-k name" passes arguments to p
 	@$(PYTHON) -m pytest $(ARGS)
 
 test-py311: wheel ## run the quick part of the suite on CPython 3.11, from the wheel
-	@scripts/test_py311 tests/unit
+	@scripts/test_py311 tests/unit tests/system/test_client_connect.py
 
 .PHONY: sanitize
 sanitize: setup ## run the C core's tests under AddressSanitizer, UBSan and ThreadSanitizer

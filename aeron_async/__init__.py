@@ -1,5 +1,6 @@
 """An asyncio-native client for the Aeron messaging system."""
 
+from aeron_async.channel import ChannelParams, ChannelUri
 from aeron_async.client import Client, Connect, connect
 from aeron_async.counters import Counter, CounterInfo, CountersReader
 from aeron_async.driver import DriverConfig, MediaDriver
@@ -9,6 +10,8 @@ from aeron_async.publication import ExclusivePublication, OfferResult, Publicati
 from aeron_async.subscription import Header, Image, Message, MessageBatch, Subscription
 
 __all__ = [
+    "ChannelParams",
+    "ChannelUri",
     "Client",
     "Connect",
     "Counter",

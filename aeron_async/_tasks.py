@@ -116,6 +116,8 @@ def _watch_readable_on_trio(fd: int, callback: Callable[[], None]) -> Callable[[
     task = spawn(watch, f"aeron_async: watch descriptor {fd}")
 
     def unwatch() -> None:
+        if not on_trio():
+            return
         task.cancel()
         # The descriptor may be closed before the task sees that.
         trio.lowlevel.notify_closing(fd)

@@ -7,7 +7,6 @@ import os
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -20,6 +19,7 @@ from aeron_async._core import Broadcast, Cnc
 from aeron_async._handlers import HandlerRunner
 from aeron_async._log import log
 from aeron_async._tasks import spawn
+from aeron_async.channel import ChannelUri
 from aeron_async.conductor import (
     ClientConductor,
     ConductorSettings,
@@ -40,6 +40,7 @@ from aeron_async.errors import (
     ForkedClientError,
 )
 from aeron_async.idle import Waker
+from aeron_async.protocol.cnc import COUNTER_MAX_KEY_LENGTH, COUNTER_MAX_LABEL_LENGTH
 from aeron_async.publication import ExclusivePublication, Publication
 from aeron_async.subscription import Image, Subscription
 
@@ -51,9 +52,6 @@ _CNC_POLL = 0.02
 # Back-off between the clients of one iteration, in seconds. A client that lived longer than the longest starts it anew.
 _FIRST_BACKOFF = 0.05
 _LONGEST_BACKOFF = 5.0
-
-# How long the answers to closing, and the end of an owned driver, are waited for in the middle of a cancellation.
-_CLOSE_GRACE = 10.0
 
 
 class _Session:
@@ -226,8 +224,12 @@ class Client:
         """Why the client is closed; None while it is open."""
         return self._session.conductor.close_reason
 
-    async def add_publication(self, channel: str, stream_id: int, *, timeout: Timeout = CLIENT_TIMEOUT) -> Publication:
+    async def add_publication(
+        self, channel: str | ChannelUri, stream_id: int, *, timeout: Timeout = CLIENT_TIMEOUT
+    ) -> Publication:
         """Adds a publication that others, in this process or not, may share.
+
+        A `channel` given as a text goes to the driver as it is; `ChannelUri` checks it first.
 
         `timeout` is in seconds. Cancelled or late, what may have been created is removed again.
 
@@ -235,25 +237,27 @@ class Client:
         `InsufficientStorageError`. Source: `Aeron.addPublication`.
         """
         self._session.check_process()
-        registration = self._session.conductor.add_publication(channel, _int32("stream_id", stream_id))
+        registration = self._session.conductor.add_publication(_channel_text(channel), _int32("stream_id", stream_id))
         publication: Publication = await self._session.complete(registration, timeout)
         return publication
 
     async def add_exclusive_publication(
-        self, channel: str, stream_id: int, *, timeout: Timeout = CLIENT_TIMEOUT
+        self, channel: str | ChannelUri, stream_id: int, *, timeout: Timeout = CLIENT_TIMEOUT
     ) -> ExclusivePublication:
         """Adds a publication with a session of its own. Otherwise as `add_publication`.
 
         Source: `Aeron.addExclusivePublication`.
         """
         self._session.check_process()
-        registration = self._session.conductor.add_exclusive_publication(channel, _int32("stream_id", stream_id))
+        registration = self._session.conductor.add_exclusive_publication(
+            _channel_text(channel), _int32("stream_id", stream_id)
+        )
         publication: ExclusivePublication = await self._session.complete(registration, timeout)
         return publication
 
     async def add_subscription(
         self,
-        channel: str,
+        channel: str | ChannelUri,
         stream_id: int,
         *,
         on_available_image: ImageHandler | None = None,
@@ -265,11 +269,13 @@ class Client:
         The handlers take the `Image`. A plain function is called in the conductor's turn; an async one runs as a task,
         in order per subscription, and may itself add resources. One that raises is logged and passed to `on_error`.
 
-        Timeout and errors as `add_publication`. Source: `Aeron.addSubscription`.
+        Channel, timeout and errors as `add_publication`. Source: `Aeron.addSubscription`.
         """
         self._session.check_process()
         handlers = ImageHandlers(on_available_image, on_unavailable_image)
-        registration = self._session.conductor.add_subscription(channel, _int32("stream_id", stream_id), handlers)
+        registration = self._session.conductor.add_subscription(
+            _channel_text(channel), _int32("stream_id", stream_id), handlers
+        )
         subscription: Subscription = await self._session.complete(registration, timeout)
         return subscription
 
@@ -278,10 +284,12 @@ class Client:
     ) -> Counter:
         """Adds a counter that everybody on this driver can read.
 
-        `key` takes up to 112 bytes, `label` up to 380. Timeout and errors as `add_publication`. Source:
-        `Aeron.addCounter`.
+        `key` takes up to 112 bytes, `label` up to 380. Timeout and errors as `add_publication`; `ValueError` for what
+        is longer. Source: `Aeron.addCounter`.
         """
         self._session.check_process()
+        _check_length("key", len(key), COUNTER_MAX_KEY_LENGTH)
+        _check_length("label", len(label.encode()), COUNTER_MAX_LABEL_LENGTH)
         registration = self._session.conductor.add_counter(_int32("type_id", type_id), key, label)
         counter: Counter = await self._session.complete(registration, timeout)
         return counter
@@ -314,26 +322,26 @@ class Client:
 
 
 class _Hold:
-    """Lets go of a driver source when the last of those who hold it has let go."""
+    """Counts who still needs a driver source, and lets go of it after the last of them."""
 
     def __init__(self, source: DriverSource) -> None:
         self.source = source
         self._count = 0
 
-    def take(self) -> Callable[[], Awaitable[None]]:
+    def take(self) -> None:
         self._count += 1
-        held = True
 
-        async def release() -> None:
-            nonlocal held
-            if held:
-                held = False
-                self._count -= 1
-                if self._count == 0:
-                    with anyio.CancelScope(shield=True):
-                        await self.source.release()
+    async def release(self) -> None:
+        self._count -= 1
+        if self._count == 0:
+            with anyio.CancelScope(shield=True):
+                await self.source.release()
 
-        return release
+    def drop(self) -> None:
+        """As `release`, for where nothing can be awaited."""
+        self._count -= 1
+        if self._count == 0:
+            self.source.let_go()
 
 
 class Connect:
@@ -370,21 +378,25 @@ class Connect:
 
     async def _open(self) -> Client:
         source = self._hold.source
-        release = self._hold.take()
+        self._hold.take()
         try:
             aeron_dir = await source.acquire()
             cnc = await _wait_for_driver(aeron_dir, self._settings.driver_timeout)
             session = _Session(cnc, self._settings, on_error=self._on_error, on_close=self._on_close)
         except BaseException:
-            await release()
+            await self._hold.release()
             raise
         unsubscribe = source.on_exit(session.conductor.driver_exited)
+        is_held = True
 
-        async def let_go() -> None:
-            unsubscribe()
-            await release()
+        async def release() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                unsubscribe()
+                await self._hold.release()
 
-        return Client(session, aeron_dir, source.driver, let_go)
+        return Client(session, aeron_dir, source.driver, release)
 
 
 class _Clients:
@@ -392,17 +404,13 @@ class _Clients:
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._release = connect._hold.take()
-        self._loop = anyio.lowlevel.current_token()
+        connect._hold.take()
+        # After a break out of the loop nothing of it can be awaited any more.
+        self._drop = weakref.finalize(self, connect._hold.drop)
+        self._drop.atexit = False
         self._client: Client | None = None
         self._opened_at = 0.0
         self._backoff = _FIRST_BACKOFF
-
-    def __del__(self) -> None:
-        # A break tells an iterator nothing: the driver goes when nobody can ask for another client any more.
-        with suppress(anyio.NoEventLoopError):
-            if anyio.lowlevel.current_token() == self._loop:
-                spawn(self._release, "aeron_async: let go of the driver")
 
     def __aiter__(self) -> Self:
         return self
@@ -426,7 +434,8 @@ class _Clients:
         """Closes the last client and lets the driver go."""
         if self._client is not None:
             await self._client.aclose()
-        await self._release()
+        if self._drop.detach() is not None:
+            await self._connect._hold.release()
 
     async def _open(self) -> Client:
         self._client = await self._connect._open()
@@ -498,7 +507,18 @@ async def _wait_for_driver(aeron_dir: Path, timeout: float) -> Cnc:
         await anyio.sleep(_CNC_POLL)
 
 
+def _channel_text(channel: str | ChannelUri) -> str:
+    if not isinstance(channel, str | ChannelUri):
+        raise TypeError(f"a channel is a str or a ChannelUri, not {type(channel).__name__}")
+    return str(channel)
+
+
 def _int32(name: str, value: int) -> int:
     if not -(1 << 31) <= value < 1 << 31:
         raise ValueError(f"{name}={value} does not fit into 32 bits")
     return value
+
+
+def _check_length(name: str, length: int, limit: int) -> None:
+    if length > limit:
+        raise ValueError(f"{name} of {length} bytes is longer than {limit}")

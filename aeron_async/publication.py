@@ -31,6 +31,15 @@ _TURN_MESSAGES = 256
 _TURN_BYTES = 1 << 20
 
 
+def _view(data: BytesLike) -> Any:
+    """The bytes of `data`, in place. Raises `TypeError` and `BufferError`."""
+    try:
+        return ffi.from_buffer("uint8_t[]", data)
+    except ValueError as error:
+        # numpy's word for what others call a BufferError.
+        raise BufferError(str(error)) from None
+
+
 class OfferResult(IntEnum):
     """Why an offer appended nothing."""
 
@@ -130,7 +139,7 @@ class Publication:
         Source: `Publication.offer`.
         """
         if type(data) is not bytes:
-            data = ffi.from_buffer("uint8_t[]", data)
+            data = _view(data)
         result: int = self._offer(self._handle, data, len(data), reserved_value)
         return result if result > 0 else self._refused(result, len(data))
 
@@ -140,7 +149,7 @@ class Publication:
         An empty sequence is an empty message. Returns and raises as `offer`. Source: `Publication.offer` with
         `DirectBufferVector`s.
         """
-        views = [ffi.from_buffer("uint8_t[]", part) for part in parts]
+        views = [_view(part) for part in parts]
         slices = ffi.new("aa_slice_t[]", [(view, len(view)) for view in views])
         result: int = lib.aa_publication_offer_vectored(self._handle, slices, len(views), reserved_value)
         return result if result > 0 else self._refused(result, sum(map(len, views)))
@@ -154,7 +163,7 @@ class Publication:
         if not messages:
             return 0
         if any(type(message) is not bytes for message in messages):
-            messages = [bytes(ffi.buffer(ffi.from_buffer("uint8_t[]", message))) for message in messages]
+            messages = [bytes(ffi.buffer(_view(message))) for message in messages]
         lengths = list(map(len, messages))
         data = b"".join(messages)
         result: int = lib.aa_publication_offer_many(self._handle, data, len(data), lengths, len(lengths))

@@ -162,7 +162,7 @@ bool aa_publication_is_connected(const aa_publication_t *publication);
 /* The stream position offers continue at; after close the last one. */
 int64_t aa_publication_position(const aa_publication_t *publication);
 int64_t aa_publication_position_limit(const aa_publication_t *publication);
-/* The value of the channel's status counter; 0 (initialising) without one, the last one after close. */
+/* The value of the channel's status counter; 1 (active) without one, as for IPC; the last one after close. */
 int64_t aa_publication_channel_status(const aa_publication_t *publication);
 int32_t aa_publication_max_payload_length(const aa_publication_t *publication);
 int32_t aa_publication_max_message_length(const aa_publication_t *publication);
@@ -262,7 +262,9 @@ typedef struct aa_watcher aa_watcher_t;
 #define AA_WATCH_CONNECTED 2             /* publication connected, or closed */
 
 /* max_park_ns: the bound on lateness. stall_limit_ms: how long the client is kept alive without aa_watcher_beat.
- * liveness_timeout_ms: the driver's; after a gap of its own longer than this the thread beats no more. */
+ * liveness_timeout_ms: the driver's; after a gap of its own longer than this the thread beats no more until the
+ * conductor does. After a second in which nothing became ready or was asked for, the bound is four times as large, so
+ * that an idle client stays below 1 % of a core. */
 int aa_watcher_start(
     aa_cnc_t *cnc,
     aa_broadcast_t *broadcast,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -56,7 +57,7 @@ from aeron_async.protocol.records import align
 from aeron_async.protocol.responses import Response
 
 PADDING_TYPE_ID = -1
-LONGEST_VALUE = (1 << 63) - 1
+MAX_INT64 = (1 << 63) - 1
 
 
 class SharedFile:
@@ -121,6 +122,12 @@ class FakeCounter:
     def state(self) -> int:
         return self._cnc.int32(self._metadata)
 
+    def put_label_length(self, length: int) -> None:
+        self._cnc.put_int32(self._metadata + COUNTER_LABEL_LENGTH_OFFSET, length)
+
+    def put_label(self, label: bytes) -> None:
+        self._cnc.write(self._metadata + COUNTER_LABEL_OFFSET, label)
+
     def free(self) -> None:
         """The driver takes the counter back; its id may be used again."""
         self._cnc.put_int32(self._metadata, COUNTER_RECORD_RECLAIMED)
@@ -134,10 +141,10 @@ class FakeCounter:
         for index, content in enumerate((value, registration_id, owner_id, reference_id)):
             self._cnc.put_int64(self._value + 8 * index, content)
         self._cnc.put_int32(self._metadata + 4, type_id)
-        self._cnc.put_int64(self._metadata + 8, LONGEST_VALUE)
+        self._cnc.put_int64(self._metadata + 8, MAX_INT64)
         self._cnc.write(self._metadata + COUNTER_KEY_OFFSET, key.ljust(COUNTER_MAX_KEY_LENGTH, b"\0"))
-        self._cnc.write(self._metadata + COUNTER_LABEL_OFFSET, text)
-        self._cnc.put_int32(self._metadata + COUNTER_LABEL_LENGTH_OFFSET, len(text))
+        self.put_label(text)
+        self.put_label_length(len(text))
         self._cnc.put_int32(self._metadata, COUNTER_RECORD_ALLOCATED)
 
 
@@ -178,7 +185,7 @@ class FakeDriver:
         self._cnc.write(0, metadata.encode())
         self._cnc.put_int64(self._ring_trailer + RING_BUFFER_CORRELATION_COUNTER_OFFSET, first_correlation_id)
         self.heartbeat = metadata.start_timestamp
-        self._cnc.put_int32(0, CNC_VERSION.pack())
+        self.put_version(CNC_VERSION.pack())
 
     @property
     def cnc_path(self) -> str:
@@ -192,6 +199,13 @@ class FakeDriver:
     @heartbeat.setter
     def heartbeat(self, epoch_ms: int) -> None:
         self._cnc.put_int64(self._ring_trailer + RING_BUFFER_CONSUMER_HEARTBEAT_OFFSET, epoch_ms)
+
+    def beat(self) -> None:
+        """Sets the heartbeat to the time of the system."""
+        self.heartbeat = time.time_ns() // 1_000_000
+
+    def put_version(self, version: int) -> None:
+        self._cnc.put_int32(0, version)
 
     def receive(self) -> list[Command]:
         """Takes all commands out of the to-driver buffer, in order."""
@@ -345,7 +359,7 @@ class FakeLog:
         self._file.write(
             self._metadata + self.DEFAULT_HEADER, self._header(0, 0, FrameType.DATA, FrameFlags(0), 0).encode()
         )
-        self.end_of_stream_position = LONGEST_VALUE
+        self.end_of_stream_position = MAX_INT64
         self.is_connected = True
         self._put_tail(0)
         for ahead in (1, 2):

@@ -115,6 +115,8 @@ async def open_pair(
     publication = await add(channel, stream_id)
     await publication.wait_connected(LIMIT)
     await subscription.wait_connected(LIMIT)
+    # The driver opens the window a moment after it has told of the connection.
+    await eventually(lambda: publication.position_limit > publication.position)
     return publication, subscription
 
 

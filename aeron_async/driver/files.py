@@ -12,14 +12,14 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from aeron_async.driver.locks import FileLock
-from aeron_async.errors import DriverStartError
+from aeron_async.errors import DriverAccessError, DriverError, DriverStartError
 
-__all__ = ["DriverFiles", "create_private_folder", "default_aeron_dir", "private_base"]
+__all__ = ["DriverFiles", "create_private_folder", "default_aeron_dir", "driver_errors", "private_base"]
 
 
 def default_aeron_dir() -> Path:
@@ -34,6 +34,19 @@ def _user_name() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return "default"
+
+
+@contextmanager
+def driver_errors(what: str) -> Iterator[None]:
+    """Lets what the system refuses be a `DriverAccessError` or a `DriverStartError`."""
+    try:
+        yield
+    except DriverError:
+        raise
+    except PermissionError as error:
+        raise DriverAccessError(f"{what}: {error}") from error
+    except OSError as error:
+        raise DriverStartError(f"{what}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

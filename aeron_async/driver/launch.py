@@ -14,7 +14,7 @@ import anyio
 from aeron_async import _tasks
 from aeron_async.driver.config import DriverConfig
 from aeron_async.driver.directory import CncReader
-from aeron_async.driver.files import DriverFiles
+from aeron_async.driver.files import DriverFiles, driver_errors
 from aeron_async.driver.locks import FileLock
 from aeron_async.driver.process import DriverProcess, with_parent_death_signal
 from aeron_async.errors import (
@@ -25,7 +25,7 @@ from aeron_async.errors import (
 )
 from aeron_async.protocol.records import MalformedRecord
 
-__all__ = ["STOP_PATIENCE", "find_binary", "launch"]
+__all__ = ["STOP_PATIENCE", "find_binary", "has_heartbeat", "launch"]
 
 # Seconds that a driver is given to become ready, and to end when it is told to.
 _START_TIMEOUT = 30.0
@@ -71,13 +71,12 @@ async def launch(config: DriverConfig, files: DriverFiles, alive: FileLock, leas
     try:
         binary = find_binary(config)
         environment = {**config.build_environment(os.environ), "AERON_DIR": str(files.aeron_dir)}
-        # A log of an earlier driver is not this one's.
-        files.log.unlink(missing_ok=True)
-        if config.binary is None:
-            return await _launch_bundled(binary, environment, files, alive, lease_grace)
-        return await _launch_custom(binary, environment, files)
-    except OSError as error:
-        raise DriverStartError(f"the driver could not be started: {error}") from error
+        with driver_errors(f"the driver {binary} could not be started"):
+            # A log of an earlier driver is not this one's.
+            files.log.unlink(missing_ok=True)
+            if config.binary is None:
+                return await _launch_bundled(binary, environment, files, alive, lease_grace)
+            return await _launch_custom(binary, environment, files)
     finally:
         alive.close()
 
@@ -118,7 +117,7 @@ async def _reads_line(fd: int) -> bool:
 
 
 async def _launch_custom(binary: str, environment: dict[str, str], files: DriverFiles) -> DriverProcess:
-    if _has_heartbeat(files.aeron_dir, since=0):
+    if has_heartbeat(files.aeron_dir):
         raise DirectoryInUseError(f"a live driver serves {files.aeron_dir}")
     started_at = time.time()
     command, environment = with_parent_death_signal([binary], environment)
@@ -126,7 +125,7 @@ async def _launch_custom(binary: str, environment: dict[str, str], files: Driver
 
     async def shows_heartbeat() -> bool:
         while not process.exit.is_set:
-            if _has_heartbeat(files.aeron_dir, since=started_at):
+            if has_heartbeat(files.aeron_dir, since=started_at):
                 return True
             await anyio.sleep(_READY_POLL)
         return False
@@ -135,8 +134,8 @@ async def _launch_custom(binary: str, environment: dict[str, str], files: Driver
     return process
 
 
-def _has_heartbeat(aeron_dir: Path, since: float) -> bool:
-    """Whether a driver that was started after the time `since` lives in `aeron_dir`."""
+def has_heartbeat(aeron_dir: Path, since: float = 0.0) -> bool:
+    """Whether a driver that was started after the time `since` (of the epoch) shows that it lives in `aeron_dir`."""
     try:
         with closing(CncReader.open(aeron_dir)) as cnc:
             # The driver's clock reads whole milliseconds.
@@ -165,9 +164,9 @@ async def _until_ready(
         raise DirectoryInUseError(f"a live driver serves {files.aeron_dir}")
     if exit_code == _NO_SPACE:
         raise InsufficientStorageError(
-            f"the file system of {files.aeron_dir} has too little room for a driver: {_log_tail(files.log)}. Free or "
-            "enlarge it (a container's /dev/shm is 64 MiB unless told otherwise), name a directory elsewhere with "
-            "aeron_dir=..., or set a smaller counters_values_buffer_length"
+            f"the file system of {files.aeron_dir} has too little room for a driver. Free or enlarge it (a container's "
+            "/dev/shm is 64 MiB unless told otherwise), name a directory elsewhere with aeron_dir=..., or set a "
+            f"smaller counters_values_buffer_length. The driver's log ends with: {_log_tail(files.log)}"
         )
     raise _failure(f"ended with exit code {exit_code}", files)
 

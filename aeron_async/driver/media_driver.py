@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import weakref
 from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -16,9 +18,9 @@ import anyio
 from aeron_async._log import log
 from aeron_async.driver.config import DriverConfig
 from aeron_async.driver.directory import CncReader
-from aeron_async.driver.files import DriverFiles, create_private_folder
+from aeron_async.driver.files import DriverFiles, create_private_folder, driver_errors
 from aeron_async.driver.forwarding import LogForwarder
-from aeron_async.driver.launch import STOP_PATIENCE, launch
+from aeron_async.driver.launch import STOP_PATIENCE, has_heartbeat, launch
 from aeron_async.driver.locks import FileLock
 from aeron_async.driver.process import DriverProcess
 from aeron_async.errors import DirectoryInUseError, DriverNotRunningError, DriverStartError
@@ -40,6 +42,7 @@ class _Run:
     process: DriverProcess
     forwarder: LogForwarder
     version: str
+    start_timestamp: int
 
     @classmethod
     async def start(cls, config: DriverConfig, files: DriverFiles, alive: FileLock, lease_grace: float) -> _Run:
@@ -53,10 +56,17 @@ class _Run:
             raise DriverStartError(
                 f"the driver for {files.aeron_dir} ended as soon as it was ready: {error}"
             ) from error
-        run = cls(files, process, forwarder, version)
+        run = cls(files, process, forwarder, version, cnc.metadata.start_timestamp)
         log.info("driver_started", aeron_dir=str(files.aeron_dir), driver_pid=process.pid, version=version)
         process.exit.subscribe(run._log_exit)
         return run
+
+    def remove_leftovers(self) -> None:
+        """Removes what the driver has not removed itself when it ended."""
+        with suppress(OSError, MalformedRecord), closing(CncReader.open(self.files.aeron_dir)) as cnc:
+            if cnc.metadata.start_timestamp == self.start_timestamp and self.process.exit_code != 0:
+                shutil.rmtree(self.files.aeron_dir)
+        self.files.remove_if_unused()
 
     def _log_exit(self) -> None:
         code = self.process.exit_code
@@ -109,9 +119,23 @@ class MediaDriver:
             self._started.forwarder.stop()
             self._started.process.abandon()
 
+    def _let_go(self) -> None:
+        """Ends the driver without waiting for it: it stops soon after its lease is free."""
+        self._is_closed = True
+        if self._run is None or self._lease is None or os.getpid() != self._owner_pid:
+            return
+        if self._config.binary is not None:
+            _terminate(self._owner_pid, self._run.process)
+        self._abandon()
+        self._lease.release()
+
     def _on_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Calls `callback` in the loop when the driver's process has ended; returns what undoes that."""
         return self._started.process.exit.subscribe(callback)
+
+    def _is_responsive(self) -> bool:
+        """Whether the driver's process runs and does its work."""
+        return self.is_alive and has_heartbeat(self.aeron_dir)
 
     @property
     def aeron_dir(self) -> Path:
@@ -131,7 +155,7 @@ class MediaDriver:
     @property
     def is_alive(self) -> bool:
         """Whether the driver's process runs."""
-        return self._run is not None and not self._run.process.exit.is_set
+        return self._run is not None and self._run.process.exit_code is None
 
     async def start(self) -> None:
         """Starts the driver, and returns when it serves its directory.
@@ -142,7 +166,8 @@ class MediaDriver:
         """
         if self._run is not None or self._is_closed:
             raise RuntimeError("a MediaDriver is started once")
-        files, lease, alive = await _claim(self._config)
+        with driver_errors("a place for the driver cannot be had"):
+            files, lease, alive = await _claim(self._config)
         try:
             self._run = await _Run.start(self._config, files, alive, lease_grace=0)
         except BaseException:
@@ -166,7 +191,7 @@ class MediaDriver:
             await run.forwarder.wait()
             if self._lease is not None:
                 self._lease.release()
-            await anyio.to_thread.run_sync(run.files.remove_if_unused)
+            await anyio.to_thread.run_sync(run.remove_leftovers)
 
     async def wait_exit(self) -> int:
         """Returns the exit code when the driver's process has ended: minus the signal's number for a signal."""

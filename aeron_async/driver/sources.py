@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -14,7 +15,7 @@ import anyio
 from aeron_async import _tasks
 from aeron_async.driver.config import DriverConfig
 from aeron_async.driver.directory import ServedDirectory
-from aeron_async.driver.files import DriverFiles, default_aeron_dir
+from aeron_async.driver.files import DriverFiles, default_aeron_dir, driver_errors
 from aeron_async.driver.locks import FileLock
 from aeron_async.driver.media_driver import MediaDriver
 from aeron_async.driver.process import ExitSignal
@@ -44,7 +45,7 @@ class DriverSource(ABC):
         """Returns the directory of a driver; starts one where that is this source's business.
 
         Raises `DriverNotFoundError`, `DriverStartError`, `DirectoryInUseError`, `InsufficientStorageError`,
-        `DriverNotRunningError`.
+        `DriverAccessError`, `DriverNotRunningError`.
         """
 
     @abstractmethod
@@ -53,7 +54,11 @@ class DriverSource(ABC):
 
     @abstractmethod
     async def release(self) -> None:
-        """Lets go of the driver; again it does nothing."""
+        """Lets go of the driver, and waits for the end of one that only this source used; again it does nothing."""
+
+    @abstractmethod
+    def let_go(self) -> None:
+        """As `release`, for where nothing can be awaited: the driver ends by itself, a little later."""
 
 
 class _External(DriverSource):
@@ -69,6 +74,9 @@ class _External(DriverSource):
         return lambda: None
 
     async def release(self) -> None:
+        pass
+
+    def let_go(self) -> None:
         pass
 
 
@@ -89,15 +97,18 @@ class _Given(DriverSource):
     async def release(self) -> None:
         pass
 
+    def let_go(self) -> None:
+        pass
+
 
 class _Embedded(DriverSource):
-    """A driver of this source alone. One that has died is followed by another."""
+    """A driver of this source alone. One that has died, or hangs, is followed by another."""
 
     def __init__(self, config: DriverConfig) -> None:
         self._config = config
 
     async def acquire(self) -> Path:
-        if self.driver is not None and not self.driver.is_alive:
+        if self.driver is not None and not self.driver._is_responsive():
             await self.release()
         if self.driver is None:
             driver = MediaDriver(self._config)
@@ -114,6 +125,11 @@ class _Embedded(DriverSource):
             driver, self.driver = self.driver, None
             await driver.aclose()
 
+    def let_go(self) -> None:
+        if self.driver is not None:
+            driver, self.driver = self.driver, None
+            driver._let_go()
+
 
 class _Shared(DriverSource):
     """A driver of all processes that use its directory: the first of them starts it, it ends after the last."""
@@ -129,11 +145,13 @@ class _Shared(DriverSource):
         if not self._is_alive:
             self._drop()
             try:
-                await self._take_lease()
-                await self._start_or_join()
+                with driver_errors("the driver cannot be shared"):
+                    await self._take_lease()
+                    await self._start_or_join()
             except BaseException:
                 self._lease.release()
-                self._files.remove_if_unused()
+                with suppress(OSError):
+                    self._files.remove_if_unused()
                 raise
         return self._files.aeron_dir
 
@@ -144,6 +162,9 @@ class _Shared(DriverSource):
         return self._joined.exit.subscribe(callback)
 
     async def release(self) -> None:
+        self.let_go()
+
+    def let_go(self) -> None:
         # A forked child holds nothing, and the loop that watches is not its own.
         if os.getpid() == self._owner_pid:
             self._drop()

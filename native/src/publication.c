@@ -57,7 +57,7 @@ static int64_t pack_tail(int32_t term_id, int64_t offset)
 
 static int64_t position_of(const aa_log_t *log, int32_t term_id, int32_t offset)
 {
-    return ((int64_t)aa_log_term_count(log, term_id) << log->position_bits) + offset;
+    return (int64_t)aa_log_term_count(log, term_id) * log->info.term_length + offset;
 }
 
 static int32_t partition_of(int32_t term_count)
@@ -157,7 +157,7 @@ static int64_t current_limit(const aa_publication_t *publication)
 static int64_t current_channel_status(const aa_publication_t *publication)
 {
     return publication->channel_status == NULL
-               ? 0
+               ? 1
                : atomic_load_explicit(publication->channel_status, memory_order_acquire);
 }
 

@@ -14,8 +14,7 @@ int driver_read_commands(aa_ring_buffer_t *ring_buffer, command_handler_t handle
     int commands = 0;
     while (head_index + bytes < ring_buffer->capacity)
     {
-        aa_ring_buffer_record_t *record =
-            (aa_ring_buffer_record_t *)(ring_buffer->records + head_index + bytes);
+        aa_ring_buffer_record_t *record = (aa_ring_buffer_record_t *)(ring_buffer->records + head_index + bytes);
         const int32_t length = atomic_load_explicit(&record->length, memory_order_acquire);
         if (length <= 0)
         {

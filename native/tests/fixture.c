@@ -89,8 +89,8 @@ void write_log(const char *path, const log_shape_t *shape)
         (int64_t)AA_LOG_PARTITIONS * shape->term_length + AA_LOG_METADATA_LENGTH,
         shape->page_size > 0 ? shape->page_size : 4096);
     int64_t length = shape->file_length != 0 ? shape->file_length : needed;
-    aa_log_metadata_t *metadata = (aa_log_metadata_t *)map_new_file(
-        path, length, length - AA_LOG_METADATA_LENGTH, AA_LOG_METADATA_LENGTH);
+    aa_log_metadata_t *metadata =
+        (aa_log_metadata_t *)map_new_file(path, length, length - AA_LOG_METADATA_LENGTH, AA_LOG_METADATA_LENGTH);
     metadata->correlation_id = 12345;
     metadata->initial_term_id = shape->initial_term_id;
     metadata->default_frame_header_length = shape->header_length;
@@ -186,15 +186,8 @@ aa_publication_t *add_publication(const stream_t *stream, bool exclusive)
     aa_error_t error = {0};
     CHECK_EQUAL(
         aa_publication_create(
-            stream->log,
-            stream->cnc,
-            FIXTURE_SESSION_ID,
-            FIXTURE_STREAM_ID,
-            stream->limit_counter_id,
-            -1,
-            exclusive,
-            &publication,
-            &error),
+            stream->log, stream->cnc, FIXTURE_SESSION_ID, FIXTURE_STREAM_ID, stream->limit_counter_id, -1, exclusive,
+            &publication, &error),
         AA_OK);
     return publication;
 }

@@ -54,7 +54,8 @@ aa_log_t *open_shaped_log(const char *directory, const char *name, const log_sha
 void allocate_counter(
     aa_cnc_t *cnc, int32_t id, int32_t type_id, int64_t registration_id, int64_t key, const char *label);
 
-/* A stream, in a folder of its own: a log that starts at a position, with counters for a publication's limit and a subscriber's position. */
+/* A stream, in a folder of its own: a log that starts at a position, with counters for a publication's limit and a
+ * subscriber's position. */
 typedef struct
 {
     char directory[FIXTURE_PATH_LENGTH];

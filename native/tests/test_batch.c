@@ -81,7 +81,8 @@ static void fill_pattern(void)
     }
 }
 
-/* --- columns ---------------------------------------------------------------------------------------------------------- */
+/* --- columns
+ * ---------------------------------------------------------------------------------------------------------- */
 
 TEST(batch_has_messages_in_columns)
 {
@@ -134,10 +135,18 @@ TEST(batch_columns_are_copied_out_packed)
         const void *column;
         size_t length;
     } order[] = {
-        {batch->stream_positions, 8 * 37}, {batch->reserved_values, 8 * 37},  {batch->offsets, 4 * 38},
-        {batch->session_ids, 4 * 37},      {batch->term_ids, 4 * 37},         {batch->term_offsets, 4 * 37},
-        {batch->frame_lengths, 4 * 37},    {batch->initial_term_ids, 4 * 37}, {batch->stream_ids, 4 * 37},
-        {batch->types, 2 * 37},            {batch->flags, 37},                {batch->versions, 37},
+        {batch->stream_positions, 8 * 37},
+        {batch->reserved_values, 8 * 37},
+        {batch->offsets, 4 * 38},
+        {batch->session_ids, 4 * 37},
+        {batch->term_ids, 4 * 37},
+        {batch->term_offsets, 4 * 37},
+        {batch->frame_lengths, 4 * 37},
+        {batch->initial_term_ids, 4 * 37},
+        {batch->stream_ids, 4 * 37},
+        {batch->types, 2 * 37},
+        {batch->flags, 37},
+        {batch->versions, 37},
     };
     size_t at = 0;
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
@@ -169,7 +178,8 @@ TEST(batch_grows_with_what_it_holds)
     close_reading(&reading);
 }
 
-/* --- scans and commits -------------------------------------------------------------------------------------------------- */
+/* --- scans and commits
+ * -------------------------------------------------------------------------------------------------- */
 
 TEST(scan_moves_no_position_and_commit_moves_past_what_was_given)
 {
@@ -236,15 +246,9 @@ TEST(scan_stops_at_each_limit)
         size_t bytes;
         size_t found;
     } cases[] = {
-        {3, NO_LIMIT, NO_LIMIT, 3},
-        {NO_LIMIT, 4, NO_LIMIT, 4},
-        {NO_LIMIT, NO_LIMIT, 50, 5},
-        {NO_LIMIT, NO_LIMIT, 59, 5},
-        {NO_LIMIT, NO_LIMIT, 1, 1},
-        {NO_LIMIT, NO_LIMIT, 0, 1},
-        {0, NO_LIMIT, NO_LIMIT, 0},
-        {NO_LIMIT, 0, NO_LIMIT, 0},
-        {NO_LIMIT, NO_LIMIT, NO_LIMIT, 10},
+        {3, NO_LIMIT, NO_LIMIT, 3},  {NO_LIMIT, 4, NO_LIMIT, 4}, {NO_LIMIT, NO_LIMIT, 50, 5},
+        {NO_LIMIT, NO_LIMIT, 59, 5}, {NO_LIMIT, NO_LIMIT, 1, 1}, {NO_LIMIT, NO_LIMIT, 0, 1},
+        {0, NO_LIMIT, NO_LIMIT, 0},  {NO_LIMIT, 0, NO_LIMIT, 0}, {NO_LIMIT, NO_LIMIT, NO_LIMIT, 10},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
     {
@@ -329,17 +333,14 @@ TEST(frame_that_is_being_written_ends_the_scan)
     close_reading(&reading);
 }
 
-/* --- the builder ---------------------------------------------------------------------------------------------------------- */
+/* --- the builder
+ * ---------------------------------------------------------------------------------------------------------- */
 
 /* Writes the i-th fragment of the pattern at its place. */
 static void write_fragment(reading_t *reading, int64_t begin, int32_t i, uint8_t flags)
 {
     driver_write_frame(
-        reading->stream.log,
-        begin + (int64_t)i * FIXTURE_MTU,
-        AA_FRAME_TYPE_DATA,
-        flags,
-        pattern + (size_t)i * PAYLOAD,
+        reading->stream.log, begin + (int64_t)i * FIXTURE_MTU, AA_FRAME_TYPE_DATA, flags, pattern + (size_t)i * PAYLOAD,
         PAYLOAD);
 }
 
@@ -481,8 +482,7 @@ TEST(fragments_that_lead_nowhere_are_dropped)
             }
             if (cases[i].is_padding[frame])
             {
-                driver_write_frame(
-                    reading.stream.log, frame * FIXTURE_MTU, AA_FRAME_TYPE_PADDING, 0xC0, NULL, PAYLOAD);
+                driver_write_frame(reading.stream.log, frame * FIXTURE_MTU, AA_FRAME_TYPE_PADDING, 0xC0, NULL, PAYLOAD);
             }
             else
             {
@@ -536,7 +536,8 @@ TEST(message_that_never_ends_is_corrupt)
     close_reading(&reading);
 }
 
-/* --- several images --------------------------------------------------------------------------------------------------------- */
+/* --- several images
+ * --------------------------------------------------------------------------------------------------------- */
 
 TEST(scan_goes_round_the_images_from_the_one_named)
 {
@@ -604,7 +605,8 @@ TEST(batch_keeps_its_images_and_their_logs_alive)
     aa_batch_release(NULL);
 }
 
-/* --- closed images ------------------------------------------------------------------------------------------------------------ */
+/* --- closed images
+ * ------------------------------------------------------------------------------------------------------------ */
 
 TEST(image_after_close_gives_nothing_writes_nothing_and_keeps_its_last_values)
 {
@@ -650,7 +652,9 @@ TEST(image_tells_the_state_of_its_stream)
     close_reading(&reading);
 }
 
-/* --- nonsense -------------------------------------------------------------------------------------------------------------------- */
+/* --- nonsense
+ * --------------------------------------------------------------------------------------------------------------------
+ */
 
 TEST(image_with_impossible_counter_or_position_is_corrupt)
 {

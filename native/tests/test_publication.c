@@ -304,7 +304,7 @@ TEST(publication_with_counters_outside_the_file_is_corrupt)
             aa_publication_create(stream.log, stream.cnc, 1, 2, ids[i], -1, false, &publication, &error), AA_CORRUPT);
         CHECK(publication == NULL && error.text[0] != '\0');
         CHECK_EQUAL(aa_publication_create(stream.log, stream.cnc, 1, 2, 0, ids[i], false, &publication, &error), AA_OK);
-        CHECK_EQUAL(aa_publication_channel_status(publication), 0);
+        CHECK_EQUAL(aa_publication_channel_status(publication), 1);
         aa_publication_release(publication);
     }
     close_stream(&stream);
@@ -322,14 +322,10 @@ TEST(publication_on_a_log_with_impossible_tails_gives_an_error)
         int64_t tail;
         int64_t result;
     } cases[] = {
-        {-1, first_tail, AA_ERROR},
-        {INT32_MIN, first_tail, AA_ERROR},
-        {0, first_tail + 1, AA_ERROR},
-        {0, first_tail + 31, AA_ERROR},
-        {1, first_tail, AA_ADMIN_ACTION},
-        {0, -1, AA_ADMIN_ACTION},
-        {0, INT64_MIN, AA_ADMIN_ACTION},
-        {0, first_tail + 0xFFFFFFE0, AA_ADMIN_ACTION},
+        {-1, first_tail, AA_ERROR},       {INT32_MIN, first_tail, AA_ERROR},
+        {0, first_tail + 1, AA_ERROR},    {0, first_tail + 31, AA_ERROR},
+        {1, first_tail, AA_ADMIN_ACTION}, {0, -1, AA_ADMIN_ACTION},
+        {0, INT64_MIN, AA_ADMIN_ACTION},  {0, first_tail + 0xFFFFFFE0, AA_ADMIN_ACTION},
     };
     *stream.limit = INT64_MAX;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -350,7 +346,8 @@ TEST(publication_on_a_log_with_impossible_tails_gives_an_error)
     close_stream(&stream);
 }
 
-/* --- many at once -------------------------------------------------------------------------------------------------- */
+/* --- many at once --------------------------------------------------------------------------------------------------
+ */
 
 static void offers_many(const char *directory, bool exclusive)
 {
@@ -388,7 +385,8 @@ TEST(publication_offers_many_messages_through_rotations_until_back_pressure)
     for_both_kinds(directory, offers_many);
 }
 
-/* --- dying publishers ------------------------------------------------------------------------------------------------ */
+/* --- dying publishers ------------------------------------------------------------------------------------------------
+ */
 
 TEST(publication_whose_process_dies_while_writing_leaves_a_frame_that_can_be_unblocked)
 {

@@ -222,6 +222,8 @@ async def test_fields_reach_the_driver() -> None:
         "publication_linger_timeout_ns=250000000",
         "timer_interval_ns=500000000",
         f"counters_values_buffer_length={4 << 20}",
+        "resolver_name=here",
+        "resolver_interface=127.0.0.1:0",
     }
 
 

@@ -86,7 +86,7 @@ async def test_every_way_to_read_gives_the_same_stream(
 async def test_headers_tell_where_a_message_comes_from(client: Client, channel: str, stream_id: int) -> None:
     publication, subscription = await open_pair(client, channel, stream_id)
     long = bytes(publication.max_payload_length + 1)
-    publication.offer(b"short", reserved_value=7)
+    await publication.publish(b"short", reserved_value=7)
     await publication.publish(long)
     short_message, long_message = await take(aiter(subscription), 2)
     assert bytes(short_message) == b"short"
@@ -388,18 +388,23 @@ async def test_a_reader_that_waits_sees_images_that_come_later(client: Client, c
     assert sorted(received) == [b"0", b"1", b"2"]
 
 
-async def test_a_late_joiner_gets_what_is_published_from_then_on(client: Client, channel: str, stream_id: int) -> None:
+async def test_a_late_joiner_gets_the_stream_from_where_it_is(client: Client, channel: str, stream_id: int) -> None:
     publication, early = await open_pair(client, channel, stream_id)
-    for _ in range(5):
-        await publication.publish(b"before")
-    await take(early.payloads(), 5)
-    # A subscriber of its own socket sees no earlier data either: it starts where the stream is.
+    limit = publication.position_limit
+    for number in range(10):
+        await publication.publish(sealed(0, number, 2000), timeout=LIMIT)
+    await take(early.payloads(), 10)
+    await eventually(lambda: publication.position_limit > limit)
     late = await client.add_subscription(channel, stream_id)
     await late.wait_connected(LIMIT)
-    await publication.publish(b"after")
-    assert await take(late.payloads(), 1) == [b"after"]
-    assert await take(early.payloads(), 1) == [b"after"]
-    assert late.images[0].join_position == 5 * 64
+    join_position = late.images[0].join_position
+    for number in range(10, 20):
+        await publication.publish(sealed(0, number, 2000), timeout=LIMIT)
+    length = publication.position // 20
+    # The driver lets it in at the position that it knows the others to be at.
+    first = join_position // length
+    assert 0 < first <= 10
+    assert [unseal(data)[1] for data in await take(late.payloads(), 20 - first)] == list(range(first, 20))
 
 
 async def test_waiting_readers_cost_little(client: Client, channel: str, stream_id: int) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import aeron_async
 from tests.fakes import FakeDriver
-from tests.unit.rig import Rig
+from tests.unit.rig import Bench, Rig
 
 
 @pytest.fixture
@@ -23,3 +25,20 @@ def driver(tmp_path: Path) -> Iterator[FakeDriver]:
 def rig(driver: FakeDriver) -> Rig:
     """A conductor on the fake driver, with no loop."""
     return Rig(driver)
+
+
+@pytest.fixture
+async def client(driver: FakeDriver, anyio_backend: Any) -> AsyncIterator[aeron_async.Client]:
+    """A client that is connected to the fake driver.
+
+    No duty cycle comes by itself in a test's time, so that what should bring one about has to do it.
+    """
+    driver.beat()
+    async with aeron_async.connect(driver.aeron_dir, driver_timeout=60.0, keepalive_interval=3600.0) as client:
+        yield client
+
+
+@pytest.fixture
+def bench(client: aeron_async.Client, driver: FakeDriver) -> Bench:
+    """What answers `client` in the driver's name."""
+    return Bench(driver, client._session.conductor)

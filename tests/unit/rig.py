@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import anyio
+
 from aeron_async._control import Timeout
 from aeron_async._core import Broadcast, Cnc
-from aeron_async.client import Client
 from aeron_async.conductor import ClientConductor, ConductorSettings, Handler, ImageHandlers, Registration
 from aeron_async.counters import Counter
 from aeron_async.errors import AeronError, ClosedError, CloseReason
@@ -47,7 +48,9 @@ class ImageStream(NamedTuple):
 class Bench:
     """A conductor and the driver that answers it. Resources come into being in one turn, with no loop needed."""
 
-    def __init__(self, driver: FakeDriver, conductor: ClientConductor, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, driver: FakeDriver, conductor: ClientConductor, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.driver = driver
         self.conductor = conductor
         self._clock = clock
@@ -60,6 +63,20 @@ class Bench:
         """The one command that was sent since the last look."""
         (command,) = self.driver.receive()
         assert type(command) is kind
+        return command
+
+    async def next_command(self, kind: type[C]) -> C:
+        """The next command that another task sends."""
+        while not (received := self.driver.receive()):
+            await anyio.sleep(0.001)
+        (command,) = received
+        assert type(command) is kind
+        return command
+
+    async def answer_removal(self, kind: type[C]) -> C:
+        """Answers the removal that another task sends."""
+        command = await self.next_command(kind)
+        self.answer(responses.OperationSucceeded(command.correlation_id))
         return command
 
     def answer(self, *answers: responses.Response) -> None:
@@ -162,7 +179,9 @@ class Bench:
             responses.UnavailableImage(image.correlation_id, image.subscription_registration_id, STREAM_ID, IPC)
         )
 
-    def add_counter(self, *, type_id: int = 1001, label: str = "a counter", value: int = 0) -> tuple[Counter, FakeCounter]:
+    def add_counter(
+        self, *, type_id: int = 1001, label: str = "a counter", value: int = 0
+    ) -> tuple[Counter, FakeCounter]:
         registration = self.conductor.add_counter(type_id, b"key", label)
         (command,) = self.driver.receive()
         counter = self.driver.allocate_counter(
@@ -272,6 +291,12 @@ class Rig(Bench):
         return self.work()
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Returns when the condition holds; a test that waits in vain fails by its time limit."""
+    while not condition():
+        await anyio.sleep(0.001)
+
+
 def mapping_count(log: FakeLog) -> int:
     """How often this process has the log mapped, the fake driver's own mapping not counted."""
     with open("/proc/self/maps") as maps:
@@ -282,8 +307,3 @@ def make_driver(directory: Path, **options: Any) -> FakeDriver:
     """A driver in a directory of its own."""
     directory.mkdir()
     return FakeDriver(directory, **options)
-
-
-def bench_of(client: Client, driver: FakeDriver) -> Bench:
-    """The bench of a connected client."""
-    return Bench(driver, client._session.conductor, time.monotonic)

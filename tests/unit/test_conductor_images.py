@@ -126,9 +126,7 @@ def test_an_image_for_what_is_no_subscription_is_ignored(rig: Rig) -> None:
     assert not publication.is_closed
 
 
-def test_an_image_that_is_there_already_does_not_come_twice(
-    rig: Rig, subscription: Subscription, heard: Heard
-) -> None:
+def test_an_image_that_is_there_already_does_not_come_twice(rig: Rig, subscription: Subscription, heard: Heard) -> None:
     _, log, position = rig.add_image(subscription, correlation_id=1)
     rig.answer(rig.available_image(subscription, log, position, correlation_id=1))
     assert heard.events == [("available", 1)]
@@ -189,9 +187,7 @@ def test_an_image_whose_position_counter_is_outside_the_counters_file_is_reporte
     rig: Rig, subscription: Subscription, position_id: int
 ) -> None:
     log = rig.driver.create_log()
-    rig.answer(
-        responses.AvailableImage(1, -3, STREAM_ID, subscription.registration_id, position_id, log.path, IPC)
-    )
+    rig.answer(responses.AvailableImage(1, -3, STREAM_ID, subscription.registration_id, position_id, log.path, IPC))
     (error,) = rig.surroundings.errors
     assert isinstance(error, CorruptFileError)
     assert str(position_id) in str(error)
