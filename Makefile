@@ -55,15 +55,20 @@ sanitize: setup ## run the C core's tests under AddressSanitizer, UBSan and Thre
 	@scripts/system_packages libclang-rt-dev
 	@$(MAKE) --no-print-directory -C native/tests sanitize
 
-.PHONY: lint
-lint: setup require-rust ## check format, style and types
+.PHONY: lint lint-python lint-native lint-driver
+lint: lint-python lint-native lint-driver ## check format, style and types
+
+lint-python: setup
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m mypy
+
+lint-native: setup
 	@clang-format --dry-run -Werror $(C_SOURCES)
+
+lint-driver: setup require-rust
 	@cargo fmt --check $(CARGO_MANIFEST)
 	@cargo clippy --release --locked --all-targets --quiet $(CARGO_MANIFEST) -- -D warnings
-	@echo "lint: ok"
 
 .PHONY: format
 format: setup require-rust ## format everything

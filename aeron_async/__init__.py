@@ -1,15 +1,24 @@
 """An asyncio-native client for the Aeron messaging system."""
 
+from aeron_async.action import Action
+from aeron_async.batch_publisher import BatchPublisher
+from aeron_async.block import Block
 from aeron_async.channel import ChannelParams, ChannelUri
+from aeron_async.claim import BufferClaim
 from aeron_async.client import Client, Connect, connect
 from aeron_async.counters import Counter, CounterInfo, CountersReader
 from aeron_async.driver import DriverConfig, MediaDriver
 from aeron_async.errors import *  # noqa: F403
 from aeron_async.errors import __all__ as _errors
 from aeron_async.publication import ExclusivePublication, OfferResult, Publication
+from aeron_async.publication_error import PublicationError
 from aeron_async.subscription import Header, Image, Message, MessageBatch, Subscription
 
 __all__ = [
+    "Action",
+    "BatchPublisher",
+    "Block",
+    "BufferClaim",
     "ChannelParams",
     "ChannelUri",
     "Client",
@@ -26,6 +35,7 @@ __all__ = [
     "MessageBatch",
     "OfferResult",
     "Publication",
+    "PublicationError",
     "Subscription",
     "connect",
 ]

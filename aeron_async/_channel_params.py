@@ -24,15 +24,14 @@ from aeron_async._channel_values import (
     Tags,
     Text,
 )
+from aeron_async.protocol.frames import DATA_HEADER_LENGTH, FRAME_ALIGNMENT
 
 __all__ = ["KEYWORDS", "MAX_TERM_LENGTH", "PARAMETERS", "ChannelParams", "Parameter"]
 
 MAX_TERM_LENGTH = 1 << 30
 
 _MIN_TERM_LENGTH = 64 << 10
-_HEADER_LENGTH = 32
-_FRAME_ALIGNMENT = 32
-_MIN_MTU = _HEADER_LENGTH + _FRAME_ALIGNMENT
+_MIN_MTU = DATA_HEADER_LENGTH + FRAME_ALIGNMENT
 _MAX_MTU = 65504
 _MAX_RESENDS = 256
 
@@ -89,7 +88,7 @@ class ChannelParams(TypedDict, total=False):
 
     term_length: Annotated[Number, Parameter(Size(_MIN_TERM_LENGTH, MAX_TERM_LENGTH, power_of_two=True))]
     """Size of a term: a power of two from 64 KiB to 1 GiB."""
-    mtu: Annotated[Number, Parameter(Size(_MIN_MTU, _MAX_MTU, multiple=_FRAME_ALIGNMENT))]
+    mtu: Annotated[Number, Parameter(Size(_MIN_MTU, _MAX_MTU, multiple=FRAME_ALIGNMENT))]
     """Size of the longest frame, header included: a multiple of 32 up to 65,504 bytes."""
     initial_term_id: Annotated[Number, _INT32]
     """Term id that the stream began with; goes with `term_id` and `term_offset`."""
@@ -98,7 +97,8 @@ class ChannelParams(TypedDict, total=False):
     term_offset: Annotated[Number, Parameter(Integer(0, MAX_TERM_LENGTH))]
     """Offset in the term to go on from, in bytes: a multiple of 32."""
     session_id: Annotated[Number, Parameter(AnyOf(Integer(INT32_MIN, INT32_MAX), SessionTag()))]
-    """Session of a publication, the only one that a subscription takes, or `tag:<channel tag>` of a publication."""
+    """Session of a publication, or the only one that a subscription takes; `"tag:1002"` is that of a UDP publication
+    with this entity tag."""
     stream_id: Annotated[Number, _INT32]
     """Stream id that goes with the channel; the caller still passes it to `add_*`."""
     tags: Annotated[int | str | tuple[int, int] | None, Parameter(Tags())]

@@ -8,10 +8,10 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from aeron_async._channel_params import MAX_TERM_LENGTH, PARAMETERS
+from aeron_async.protocol.frames import FRAME_ALIGNMENT
 
 __all__ = ["violations"]
 
-_FRAME_ALIGNMENT = 32
 _INT64_LENGTH = 8
 _RESERVED_VALUE_OFFSET = -8
 _POSITION = ("init-term-id", "term-id", "term-offset")
@@ -32,9 +32,9 @@ def violations(media: str, values: Mapping[str, Any]) -> Iterator[str]:
 def _ipc_rules(values: Mapping[str, Any]) -> Iterator[str]:
     for name in values:
         if PARAMETERS[name].udp_only:
-            yield f"{name} is for UDP; IPC does not have it"
+            yield f"{name} is for UDP alone"
     if values.get("control-mode", "response") != "response":
-        yield "control-mode on IPC accepts response alone; manual and dynamic are for UDP"
+        yield "control-mode on IPC accepts response alone"
 
 
 def _udp_rules(values: Mapping[str, Any]) -> Iterator[str]:
@@ -45,20 +45,20 @@ def _udp_rules(values: Mapping[str, Any]) -> Iterator[str]:
         yield "a UDP channel needs endpoint, control, tags, or control-mode=manual or response"
     match values.get("endpoint"):
         case (IPv4Address() | IPv6Address() as group, _) if group.is_multicast and group.packed[-1] % 2 == 0:
-            yield f"endpoint: the last byte of the multicast address {group} must be odd; even ones are for control"
+            yield f"endpoint: the last byte of the multicast address {group} must be odd; the next is for control"
 
 
 def _position_rules(values: Mapping[str, Any]) -> Iterator[str]:
     missing = [name for name in _POSITION if name not in values]
     if missing:
         if len(missing) < len(_POSITION):
-            yield f"{', '.join(_POSITION)} go together; there is no {' and no '.join(missing)}"
+            yield f"{', '.join(_POSITION)} go together, and there is no {' and no '.join(missing)}"
         return
     initial_term_id, term_id, term_offset = (values[name] for name in _POSITION)
     if (term_id - initial_term_id) % (1 << 32) >= 1 << 31:
         yield f"term-id={term_id} must be init-term-id={initial_term_id} or at most 2^31 - 1 terms after it"
-    if term_offset % _FRAME_ALIGNMENT:
-        yield f"term-offset={term_offset} must be a multiple of {_FRAME_ALIGNMENT}"
+    if term_offset % FRAME_ALIGNMENT:
+        yield f"term-offset={term_offset} must be a multiple of {FRAME_ALIGNMENT}"
     term_length = values.get("term-length", MAX_TERM_LENGTH)
     if term_offset > term_length:
         yield f"term-offset={term_offset} must not exceed term-length={term_length}"

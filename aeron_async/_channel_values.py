@@ -208,9 +208,9 @@ class Tags(Kind):
 
 
 class SessionTag(Kind):
-    """The session of another publication, by the tag of its channel."""
+    """The session of another publication, by its entity tag."""
 
-    accepts = "'tag:' with the channel tag of a publication"
+    accepts = "'tag:' with the entity tag of a UDP publication"
 
     def parse(self, text: str) -> int:
         if not text.startswith("tag:"):

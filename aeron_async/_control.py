@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from aeron_async.channel import ChannelUri
 from aeron_async.errors import AeronError, ClosedError
 
 
@@ -33,6 +34,18 @@ class Control(Protocol):
 
     async def close_resource(self, registration_id: int) -> None:
         """Closes the resource, tells the driver, and waits for its answer."""
+
+    async def reject_image(self, correlation_id: int, position: int, reason: str) -> None:
+        """Rejects an image at a position, and waits for the driver's answer."""
+
+    def local_socket_addresses(self, channel_status_id: int) -> list[str]:
+        """The socket addresses in use by the channel whose status counter has this id."""
+
+    async def add_destination(self, owner_id: int, uri: str | ChannelUri, timeout: Timeout) -> int:
+        """Adds a destination to an open publication or subscription; its registration id."""
+
+    async def remove_destination(self, owner_id: int, destination: str | ChannelUri | int, timeout: Timeout) -> None:
+        """Removes a destination by its channel or its registration id."""
 
     async def wait_publication(self, publication: Any, kind: int) -> None:
         """Returns soon after an `aa_publication_t` is ready in the way of `kind` (AA_WATCH_...)."""

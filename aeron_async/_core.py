@@ -59,6 +59,12 @@ def log_info(log: Any) -> Any:
     return info
 
 
+def pinned(data: Any, length: int, owner: Any) -> memoryview:
+    """The bytes at `data`, a pointer; `owner`, and with it their mapping, lives as long as any view of them."""
+    held = ffi.gc(data, lambda _, owner=owner: None)
+    return memoryview(ffi.buffer(held, length))
+
+
 class Cnc:
     """A mapped CnC file: the driver's control buffers and counters."""
 

@@ -12,12 +12,12 @@ from aeron_async._channel_params import KEYWORDS, PARAMETERS, ChannelParams
 from aeron_async._channel_rules import violations
 from aeron_async._channel_values import INT32_MAX, INT32_MIN
 from aeron_async.errors import ChannelError
+from aeron_async.protocol.frames import FRAME_ALIGNMENT
 
 __all__ = ["ChannelParams", "ChannelUri"]
 
 _SPY = "aeron-spy"
 _SCHEME = "aeron:"
-_FRAME_ALIGNMENT = 32
 
 # The driver's buffer for a channel takes 4096 bytes with the final NUL.
 _MAX_LENGTH = 4095
@@ -119,9 +119,9 @@ class ChannelUri:
             initial_term_id=initial_term_id, term_id=initial_term_id, term_offset=0, term_length=term_length
         )
         terms, term_offset = divmod(position, term_length)
-        if position % _FRAME_ALIGNMENT or not 0 <= terms <= INT32_MAX:
+        if position % FRAME_ALIGNMENT or not 0 <= terms <= INT32_MAX:
             raise ChannelError(
-                f"position {position}: accepts a multiple of {_FRAME_ALIGNMENT} in the stream's 2^31 terms"
+                f"position {position}: accepts a multiple of {FRAME_ALIGNMENT} in the stream's 2^31 terms"
             )
         term_id = (initial_term_id + terms - INT32_MIN) % (1 << 32) + INT32_MIN
         return sized.replace(term_id=term_id, term_offset=term_offset)
@@ -137,6 +137,7 @@ class ChannelUri:
     def __repr__(self) -> str:
         return f"ChannelUri.parse({str(self)!r})"
 
+    # A mapping proxy can be neither copied nor pickled.
     def __reduce__(self) -> tuple[Any, ...]:
         return ChannelUri, (self.prefix, self.media, dict(self.params))
 

@@ -17,18 +17,20 @@ import anyio.lowlevel
 from aeron_async._control import CLIENT_TIMEOUT, Timeout
 from aeron_async._core import Broadcast, Cnc
 from aeron_async._handlers import HandlerRunner
+from aeron_async._local_addresses import local_socket_addresses
 from aeron_async._log import log
 from aeron_async._tasks import spawn
 from aeron_async.channel import ChannelUri
 from aeron_async.conductor import (
     ClientConductor,
+    ClientHandlers,
     ConductorSettings,
     ConductorTask,
     Handler,
     ImageHandlers,
     Registration,
 )
-from aeron_async.counters import Counter, CountersReader
+from aeron_async.counters import Counter, CounterInfo, CountersReader
 from aeron_async.driver import DriverConfig, DriverSource, MediaDriver, choose_driver
 from aeron_async.errors import (
     AddTimeoutError,
@@ -42,9 +44,12 @@ from aeron_async.errors import (
 from aeron_async.idle import Waker
 from aeron_async.protocol.cnc import COUNTER_MAX_KEY_LENGTH, COUNTER_MAX_LABEL_LENGTH
 from aeron_async.publication import ExclusivePublication, Publication
+from aeron_async.publication_error import PublicationError
 from aeron_async.subscription import Image, Subscription
 
 ImageHandler = Callable[[Image], Awaitable[None] | None]
+CounterHandler = Callable[[CounterInfo], Awaitable[None] | None]
+PublicationErrorHandler = Callable[[PublicationError], Awaitable[None] | None]
 
 # How often a directory is looked at for a driver that is not there yet, in seconds.
 _CNC_POLL = 0.02
@@ -61,11 +66,13 @@ class _Session:
         self,
         cnc: Cnc,
         settings: ConductorSettings,
+        handlers: ClientHandlers,
         *,
         on_error: Callable[[Exception], Any] | None,
         on_close: Callable[[CloseReason], Any] | None,
     ) -> None:
         self.cnc = cnc
+        self.counters = CountersReader(cnc)
         self.settings = settings
         self.closed_event = anyio.Event()
         self.is_forked = False
@@ -73,7 +80,9 @@ class _Session:
         self._handlers = HandlerRunner(on_error)
         broadcast = Broadcast(cnc)
         client_id = cnc.next_correlation_id()
-        self.conductor = ClientConductor(cnc, broadcast, client_id, settings, self, self, now=time.monotonic())
+        self.conductor = ClientConductor(
+            cnc, broadcast, client_id, settings, self, self, now=time.monotonic(), handlers=handlers
+        )
         self._waker = Waker(
             cnc,
             broadcast,
@@ -170,6 +179,21 @@ class _Session:
             except AddTimeoutError:
                 log.warning("close_unanswered", registration_id=registration_id)
 
+    async def reject_image(self, correlation_id: int, position: int, reason: str) -> None:
+        self.check_process()
+        await self.complete(self.conductor.reject_image(correlation_id, position, reason), CLIENT_TIMEOUT)
+
+    def local_socket_addresses(self, channel_status_id: int) -> list[str]:
+        return local_socket_addresses(self.counters, channel_status_id)
+
+    async def add_destination(self, owner_id: int, uri: str | ChannelUri, timeout: Timeout) -> int:
+        destination_id: int = await self.complete(self.conductor.add_destination(owner_id, _channel_text(uri)), timeout)
+        return destination_id
+
+    async def remove_destination(self, owner_id: int, destination: str | ChannelUri | int, timeout: Timeout) -> None:
+        text_or_id = destination if isinstance(destination, int) else _channel_text(destination)
+        await self.complete(self.conductor.remove_destination(owner_id, text_or_id), timeout)
+
     async def wait_publication(self, publication: Any, kind: int) -> None:
         await self._waker.wait_publication(publication, kind)
 
@@ -206,7 +230,7 @@ class Client:
         """The driver's directory."""
         self.driver = driver
         """The driver where this client's `connect` owns it, else None."""
-        self.counters = CountersReader(session.cnc)
+        self.counters = session.counters
         """All counters of the driver."""
 
     @property
@@ -294,8 +318,51 @@ class Client:
         counter: Counter = await self._session.complete(registration, timeout)
         return counter
 
+    async def add_static_counter(
+        self, type_id: int, key: bytes, label: str, registration_id: int, *, timeout: Timeout = CLIENT_TIMEOUT
+    ) -> Counter:
+        """Adds a counter that outlives its clients, or finds the one with this type and registration id.
+
+        It cannot be taken back: `aclose` only lets go of it, and cancellation waits for the driver's answer, for
+        `timeout` seconds at most. Where it is found, its key and label stay as they are. Errors as `add_counter`, and
+        `RegistrationError` where a counter that is not static has these ids. Source: `Aeron.addStaticCounter`.
+        """
+        self._session.check_process()
+        _check_length("key", len(key), COUNTER_MAX_KEY_LENGTH)
+        _check_length("label", len(label.encode()), COUNTER_MAX_LABEL_LENGTH)
+        registration = self._session.conductor.add_static_counter(
+            _int32("type_id", type_id), key, label, _int64("registration_id", registration_id)
+        )
+        with anyio.CancelScope(shield=True):
+            counter: Counter = await self._session.complete(registration, timeout)
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        return counter
+
+    async def next_session_id(self, stream_id: int, *, timeout: Timeout = CLIENT_TIMEOUT) -> int:
+        """A session id that no publication of the stream has, for a channel's `session-id`.
+
+        Raises `AddTimeoutError`, `ClientClosedError`. Source: `Aeron.nextSessionId`.
+        """
+        self._session.check_process()
+        registration = self._session.conductor.next_session_id(_int32("stream_id", stream_id))
+        session_id: int = await self._session.complete(registration, timeout)
+        return session_id
+
+    async def terminate_driver(self, token: bytes = b"") -> None:
+        """Asks the driver to stop. Its own termination validator decides, by `token`; most drivers refuse.
+
+        It does not answer: where it stops, this client is closed with `CloseReason.DRIVER_SHUTDOWN`. Raises
+        `ClientClosedError`, `ValueError` for a token that is too long.
+
+        Source: `CommonContext.requestDriverTermination`.
+        """
+        self._session.check_process()
+        self._session.conductor.terminate_driver(token)
+        await anyio.lowlevel.checkpoint()
+
     async def wait_closed(self) -> CloseReason:
         """Returns the reason once the client is closed."""
+        self._session.check_process()
         await self._session.closed_event.wait()
         assert self.close_reason is not None
         return self.close_reason
@@ -351,11 +418,13 @@ class Connect:
         self,
         source: DriverSource,
         settings: ConductorSettings,
+        handlers: ClientHandlers,
         on_error: Callable[[Exception], Any] | None,
         on_close: Callable[[CloseReason], Any] | None,
     ) -> None:
         self._hold = _Hold(source)
         self._settings = settings
+        self._handlers = handlers
         self._on_error = on_error
         self._on_close = on_close
         self._client: Client | None = None
@@ -382,7 +451,7 @@ class Connect:
         try:
             aeron_dir = await source.acquire()
             cnc = await _wait_for_driver(aeron_dir, self._settings.driver_timeout)
-            session = _Session(cnc, self._settings, on_error=self._on_error, on_close=self._on_close)
+            session = _Session(cnc, self._settings, self._handlers, on_error=self._on_error, on_close=self._on_close)
         except BaseException:
             await self._hold.release()
             raise
@@ -452,6 +521,9 @@ def connect(
     keepalive_interval: float = 0.5,
     loop_stall_limit: float = 60.0,
     resource_linger: float = 3.0,
+    on_available_counter: CounterHandler | None = None,
+    on_unavailable_counter: CounterHandler | None = None,
+    on_publication_error: PublicationErrorHandler | None = None,
     on_error: Callable[[Exception], Any] | None = None,
     on_close: Callable[[CloseReason], Any] | None = None,
     driver_config: DriverConfig | None = None,
@@ -468,7 +540,13 @@ def connect(
     All times are in seconds: `driver_timeout` is how long the driver may be silent, and the default of every `timeout`;
     `keepalive_interval` how often this client tells that it lives; `loop_stall_limit` how long it is kept alive while
     the event loop is blocked; `resource_linger` how long mappings outlive what was closed. `client_name` appears in the
-    label of the client's heartbeat counter. `on_error` gets exceptions of handlers, `on_close` the `CloseReason`.
+    label of the client's heartbeat counter.
+
+    Handlers are plain functions, called in the conductor's turn, or async ones, which run as tasks, in order.
+    `on_available_counter` and `on_unavailable_counter` get the `CounterInfo` of every client's counters as they come
+    and go (not those that were there before); the key of one that has gone may be zeroed already.
+    `on_publication_error` gets a `PublicationError` when a receiver has rejected a publication of this client.
+    `on_error` gets exceptions of handlers, `on_close` the `CloseReason`.
 
     Opening raises `DriverNotRunningError`, `DriverNotFoundError`, `DriverStartError`, `CncVersionError`,
     `CorruptFileError`, `DriverAccessError`. Source: `Aeron.connect` and `Aeron.Context`.
@@ -483,7 +561,8 @@ def connect(
     for name in ("driver_timeout", "keepalive_interval", "loop_stall_limit"):
         if not getattr(settings, name) > 0:
             raise ValueError(f"{name} must be greater than 0")
-    return Connect(choose_driver(aeron_dir, driver, driver_config), settings, on_error, on_close)
+    handlers = ClientHandlers(on_available_counter, on_unavailable_counter, on_publication_error)
+    return Connect(choose_driver(aeron_dir, driver, driver_config), settings, handlers, on_error, on_close)
 
 
 async def _wait_for_driver(aeron_dir: Path, timeout: float) -> Cnc:
@@ -516,6 +595,12 @@ def _channel_text(channel: str | ChannelUri) -> str:
 def _int32(name: str, value: int) -> int:
     if not -(1 << 31) <= value < 1 << 31:
         raise ValueError(f"{name}={value} does not fit into 32 bits")
+    return value
+
+
+def _int64(name: str, value: int) -> int:
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{name}={value} does not fit into 64 bits")
     return value
 
 

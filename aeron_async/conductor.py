@@ -17,8 +17,9 @@ import anyio
 
 from aeron_async._control import Control
 from aeron_async._core import Broadcast, Cnc, Lapped, check, open_log
+from aeron_async._destinations import Destinations, addition
 from aeron_async._native import ffi, lib
-from aeron_async.counters import Counter
+from aeron_async.counters import Counter, CounterInfo, CountersReader
 from aeron_async.errors import (
     AeronError,
     ClientClosedError,
@@ -31,10 +32,15 @@ from aeron_async.protocol import commands, responses
 from aeron_async.protocol.error_codes import ErrorCode
 from aeron_async.protocol.records import MalformedRecord
 from aeron_async.publication import ExclusivePublication, Publication
+from aeron_async.publication_error import PublicationError
 from aeron_async.subscription import Image, Subscription
 
 Handler = Callable[..., Any]
 NO_COUNTER_ID = -1
+
+# The orders of handlers that belong to no resource, whose registration ids are positive.
+_COUNTER_HANDLERS = -1
+_ERROR_HANDLERS = -2
 
 Resource = Publication | Subscription | Counter
 
@@ -48,11 +54,16 @@ class Registration:
         answer: type[responses.Response],
         make: Callable[[Any], Any],
         removal: Callable[..., commands.Command] | None = None,
+        *,
+        is_removal: bool = False,
     ) -> None:
         self.correlation_id = correlation_id
         self.answer = answer
         self.make = make
         self.removal = removal
+        """What takes the result back, where it can be taken back."""
+        self.is_removal = is_removal
+        """Whether the end of the client does it as well."""
         self.on_done: Callable[[], None] | None = None
         self.is_done = False
         self.is_abandoned = False
@@ -90,6 +101,15 @@ class ImageHandlers:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientHandlers:
+    """What a client calls for what belongs to none of its resources, or to any."""
+
+    on_available_counter: Handler | None = None
+    on_unavailable_counter: Handler | None = None
+    on_publication_error: Handler | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConductorSettings:
     """Times in seconds."""
 
@@ -119,7 +139,18 @@ class ConductorEvents(Protocol):
 @dataclass(slots=True)
 class _Entry:
     resource: Resource
-    removal: Callable[..., commands.Command]
+    removal: Callable[..., commands.Command] | None
+    """None for what is never removed."""
+
+    @property
+    def is_to_be_revoked(self) -> bool:
+        return isinstance(self.resource, ExclusivePublication) and self.resource.revoke_on_close
+
+    def make_removal(self, client_id: int, correlation_id: int, registration_id: int) -> commands.Command | None:
+        if self.is_to_be_revoked:
+            flags = commands.RemovePublication.FLAG_REVOKE
+            return commands.RemovePublication(client_id, correlation_id, registration_id, flags)
+        return None if self.removal is None else self.removal(client_id, correlation_id, registration_id)
 
 
 class ClientConductor:
@@ -135,6 +166,7 @@ class ClientConductor:
         control: Control,
         *,
         now: float,
+        handlers: ClientHandlers = ClientHandlers(),
         epoch_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.client_id = client_id
@@ -145,7 +177,10 @@ class ClientConductor:
         self._settings = settings
         self._events = events
         self._control = control
+        self._handlers = handlers
         self._epoch_ms = epoch_ms
+        self._counters = CountersReader(cnc)
+        self._destinations = Destinations()
         self._pending: dict[int, Registration] = {}
         self._resources: dict[int, _Entry] = {}
         self._image_handlers: dict[int, ImageHandlers] = {}
@@ -162,7 +197,7 @@ class ClientConductor:
 
     def add_publication(self, channel: str, stream_id: int) -> Registration:
         """Resolves to a `Publication`."""
-        return self._add(
+        return self._ask(
             lambda correlation_id: commands.AddPublication(self.client_id, correlation_id, stream_id, channel),
             responses.PublicationReady,
             lambda ready: self._make_publication(Publication, channel, ready),
@@ -171,7 +206,7 @@ class ClientConductor:
 
     def add_exclusive_publication(self, channel: str, stream_id: int) -> Registration:
         """Resolves to an `ExclusivePublication`."""
-        return self._add(
+        return self._ask(
             lambda correlation_id: commands.AddExclusivePublication(self.client_id, correlation_id, stream_id, channel),
             responses.ExclusivePublicationReady,
             lambda ready: self._make_publication(ExclusivePublication, channel, ready),
@@ -180,7 +215,7 @@ class ClientConductor:
 
     def add_subscription(self, channel: str, stream_id: int, handlers: ImageHandlers) -> Registration:
         """Resolves to a `Subscription`, whose first images may come at once."""
-        return self._add(
+        return self._ask(
             lambda correlation_id: commands.AddSubscription(self.client_id, correlation_id, -1, stream_id, channel),
             responses.SubscriptionReady,
             lambda ready: self._make_subscription(channel, stream_id, handlers, ready),
@@ -189,11 +224,73 @@ class ClientConductor:
 
     def add_counter(self, type_id: int, key: bytes, label: str) -> Registration:
         """Resolves to a `Counter`."""
-        return self._add(
+        return self._ask(
             lambda correlation_id: commands.AddCounter(self.client_id, correlation_id, type_id, key, label),
             responses.CounterReady,
             lambda ready: self._make_counter(label, ready),
             commands.RemoveCounter,
+        )
+
+    def add_static_counter(self, type_id: int, key: bytes, label: str, registration_id: int) -> Registration:
+        """Resolves to a `Counter`, which is never removed."""
+        return self._ask(
+            lambda correlation_id: commands.AddStaticCounter(
+                self.client_id, correlation_id, registration_id, type_id, key, label
+            ),
+            responses.StaticCounter,
+            lambda found: self._make_counter(label, found, registration_id),
+        )
+
+    def add_destination(self, owner_id: int, uri: str) -> Registration:
+        """Resolves to the registration id of a destination of a publication or subscription that is open."""
+        owner = self._owner(owner_id)
+
+        def made(done: responses.OperationSucceeded) -> int:
+            self._destinations.added(owner, done.correlation_id, uri)
+            return done.correlation_id
+
+        return self._ask(
+            lambda correlation_id: addition(owner, self.client_id, correlation_id, uri),
+            responses.OperationSucceeded,
+            made,
+            lambda client_id, correlation_id, destination_id: self._destinations.removal(
+                owner, uri if isinstance(owner, Subscription) else destination_id
+            )(client_id, correlation_id),
+        )
+
+    def remove_destination(self, owner_id: int, destination: str | int) -> Registration:
+        """Resolves once a destination, by its channel or its registration id, is removed."""
+        owner = self._owner(owner_id)
+        removal = self._destinations.removal(owner, destination)
+        registration = self._ask(
+            lambda correlation_id: removal(self.client_id, correlation_id),
+            responses.OperationSucceeded,
+            lambda _: None,
+        )
+        self._destinations.removed(owner, destination)
+        return registration
+
+    def next_session_id(self, stream_id: int) -> Registration:
+        """Resolves to a session id that no publication of the stream has."""
+        return self._ask(
+            lambda correlation_id: commands.GetNextAvailableSessionId(self.client_id, correlation_id, stream_id),
+            responses.NextAvailableSessionId,
+            lambda answer: answer.next_session_id,
+        )
+
+    def terminate_driver(self, token: bytes) -> None:
+        """Asks the driver to stop; it never answers."""
+        self.check_open()
+        self._send(commands.TerminateDriver(self.client_id, self._cnc.next_correlation_id(), token))
+
+    def reject_image(self, image_correlation_id: int, position: int, reason: str) -> Registration:
+        """Resolves once the driver has taken the rejection."""
+        return self._ask(
+            lambda correlation_id: commands.RejectImage(
+                self.client_id, correlation_id, image_correlation_id, position, reason
+            ),
+            responses.OperationSucceeded,
+            lambda _: None,
         )
 
     def close_resource(self, registration_id: int) -> Registration | None:
@@ -203,24 +300,37 @@ class ClientConductor:
             return None
         self._close_here(registration_id, entry.resource)
         correlation_id = self._cnc.next_correlation_id()
-        registration = Registration(correlation_id, responses.OperationSucceeded, lambda _: None)
+        removal = entry.make_removal(self.client_id, correlation_id, registration_id)
+        if removal is None:
+            return None
+        registration = Registration(correlation_id, responses.OperationSucceeded, lambda _: None, is_removal=True)
         self._pending[correlation_id] = registration
-        self._send(entry.removal(self.client_id, correlation_id, registration_id))
+        self._send(removal)
         return registration
 
     def abandon(self, registration: Registration) -> None:
         """Nobody waits for the answer any more: what the command has made, or will have made, is removed again."""
         if not registration.is_done:
             registration.is_abandoned = True
+        elif registration.correlation_id in self._destinations:
+            self.remove_destination(
+                self._destinations.owner_id(registration.correlation_id), registration.correlation_id
+            )
         elif registration.removal is not None and registration.correlation_id in self._resources:
             self.close_resource(registration.correlation_id)
 
-    def _add(
+    def _owner(self, registration_id: int) -> Publication | Subscription:
+        """The open publication or subscription that a destination belongs to."""
+        resource = self._resources[registration_id].resource
+        assert not isinstance(resource, Counter)
+        return resource
+
+    def _ask(
         self,
         command: Callable[[int], commands.Command],
         answer: type[responses.Response],
-        make: Callable[[Any], Resource],
-        removal: Callable[..., commands.Command],
+        make: Callable[[Any], Resource | int | None],
+        removal: Callable[..., commands.Command] | None = None,
     ) -> Registration:
         self.check_open()
         correlation_id = self._cnc.next_correlation_id()
@@ -299,20 +409,31 @@ class ClientConductor:
             return
         self.close_reason, self.close_detail = reason, detail
         if reason is CloseReason.USER:
-            close = commands.ClientClose(self.client_id)
-            self._cnc.send(close.TYPE_ID, close.encode())
+            self._say_goodbye()
         resources, self._resources = self._resources, {}
         for registration_id, entry in resources.items():
             self._close_here(registration_id, entry.resource)
         pending, self._pending = self._pending, {}
         for registration in pending.values():
-            if registration.removal is None:
+            if registration.is_removal:
                 registration.resolve(None)
             else:
                 registration.fail(self.closed_error())
         self._unsent.clear()
         self._lingering.clear()
         self._events.closed(reason)
+
+    def _say_goodbye(self) -> None:
+        """Tells the driver, as far as its buffer has room, that this client and all it has is closed."""
+        farewells = [
+            entry.make_removal(self.client_id, self._cnc.next_correlation_id(), registration_id)
+            for registration_id, entry in self._resources.items()
+            # The driver lets go of the others by itself.
+            if entry.is_to_be_revoked
+        ]
+        for command in (*farewells, commands.ClientClose(self.client_id)):
+            if command is not None:
+                self._cnc.send(command.TYPE_ID, command.encode())
 
     def close_handles(self) -> None:
         """Closes all handles of this process and touches nothing shared: a forked child's part."""
@@ -388,7 +509,14 @@ class ClientConductor:
                         CloseReason.CLIENT_TIMEOUT,
                         "the driver heard nothing of this client for its client liveness timeout",
                     )
-            case responses.UnavailableCounter() | responses.PublicationError() | None:
+            case responses.PublicationError():
+                self._on_publication_error(response)
+            case responses.UnavailableCounter():
+                self._on_unavailable_counter(response)
+            case responses.CounterReady() if type(response) is responses.CounterReady:
+                self._on_answer(response)
+                self._on_available_counter(response)
+            case None:
                 pass
             case _:
                 self._on_answer(response)
@@ -398,8 +526,9 @@ class ClientConductor:
         if registration is None:
             return
         removal = registration.removal
-        if removal is not None and registration.is_abandoned:
-            self._remove_again(registration, removal)
+        if registration.is_abandoned:
+            if removal is not None:
+                self._remove_again(registration, removal)
             return
         try:
             result = self._make(registration, response)
@@ -408,7 +537,7 @@ class ClientConductor:
                 self._remove_again(registration, removal)
             registration.fail(error)
             return
-        if removal is not None:
+        if isinstance(result, Resource):
             self._resources[registration.correlation_id] = _Entry(result, removal)
         registration.resolve(result)
 
@@ -435,6 +564,49 @@ class ClientConductor:
             else RegistrationError
         )
         registration.fail(kind(response.error_code, response.error_message))
+
+    def _on_publication_error(self, response: responses.PublicationError) -> None:
+        handler = self._handlers.on_publication_error
+        if handler is None:
+            return
+        for entry in list(self._resources.values()):
+            publication = entry.resource
+            if (
+                isinstance(publication, Publication)
+                and publication.original_registration_id == response.registration_id
+            ):
+                error = PublicationError.of(response, publication.registration_id)
+                self._events.call(handler, error, order=_ERROR_HANDLERS)
+
+    def _on_available_counter(self, response: responses.CounterReady) -> None:
+        handler = self._handlers.on_available_counter
+        if handler is not None:
+            self._events.call(handler, self._counter_info(response), order=_COUNTER_HANDLERS)
+
+    def _on_unavailable_counter(self, response: responses.UnavailableCounter) -> None:
+        handler = self._handlers.on_unavailable_counter
+        if handler is not None:
+            info = self._counter_info(response)._replace(state=lib.AA_COUNTER_RECLAIMED)
+            self._events.call(handler, info, order=_COUNTER_HANDLERS)
+
+    def _counter_info(self, response: responses.CounterReady) -> CounterInfo:
+        """What the counter's record says, or nothing but its ids where that is another's by now."""
+        counter_id, registration_id = response.counter_id, response.correlation_id
+        if 0 <= counter_id <= self._counters.max_counter_id:
+            info = self._counters.snapshot(counter_id)
+            if info.registration_id == registration_id:
+                return info
+        return CounterInfo(
+            id=counter_id,
+            type_id=-1,
+            key=b"",
+            label="",
+            value=0,
+            registration_id=registration_id,
+            owner_id=-1,
+            reference_id=0,
+            state=lib.AA_COUNTER_RECLAIMED,
+        )
 
     def _on_available_image(self, response: responses.AvailableImage) -> None:
         entry = self._resources.get(response.subscription_registration_id)
@@ -472,6 +644,7 @@ class ClientConductor:
     def _close_here(self, registration_id: int, resource: Resource) -> None:
         images = resource.images if isinstance(resource, Subscription) else ()
         resource._close()
+        self._destinations.owner_closed(registration_id)
         for image in images:
             self._image_gone(registration_id, image)
         if isinstance(resource, Subscription):
@@ -519,6 +692,7 @@ class ClientConductor:
             session_id=ready.session_id,
             registration_id=ready.correlation_id,
             original_registration_id=ready.registration_id,
+            channel_status_id=ready.channel_status_indicator_id,
         )
 
     def _make_subscription(
@@ -530,6 +704,7 @@ class ClientConductor:
             stream_id=stream_id,
             registration_id=ready.correlation_id,
             channel_status=self._status_handle(ready.channel_status_indicator_id),
+            channel_status_id=ready.channel_status_indicator_id,
         )
         self._image_handlers[ready.correlation_id] = handlers
         return subscription
@@ -543,19 +718,21 @@ class ClientConductor:
             ffi.gc(image[0], lib.aa_image_release),
             log,
             subscription._reader,
+            self._control,
             session_id=response.session_id,
             correlation_id=response.correlation_id,
             subscription_registration_id=subscription.registration_id,
             source_identity=response.source_identity,
         )
 
-    def _make_counter(self, label: str, ready: responses.CounterReady) -> Counter:
+    def _make_counter(self, label: str, ready: responses.CounterReady, registration_id: int | None = None) -> Counter:
         return Counter(
             self._counter_handle(ready.counter_id),
             self._control,
             id=ready.counter_id,
-            registration_id=ready.correlation_id,
+            registration_id=ready.correlation_id if registration_id is None else registration_id,
             label=label,
+            correlation_id=ready.correlation_id,
         )
 
     def _status_handle(self, counter_id: int) -> Any | None:

@@ -93,15 +93,28 @@ class CountersReader:
 
 
 class Counter:
-    """A counter that this client owns. Obtained from `Client.add_counter`. Source: Aeron's `Counter`."""
+    """A counter that this client may write to. Obtained from `Client.add_counter` and `Client.add_static_counter`.
 
-    def __init__(self, handle: Any, control: Control, *, id: int, registration_id: int, label: str) -> None:
+    Source: Aeron's `Counter`.
+    """
+
+    def __init__(
+        self,
+        handle: Any,
+        control: Control,
+        *,
+        id: int,
+        registration_id: int,
+        label: str,
+        correlation_id: int | None = None,
+    ) -> None:
         self._handle = handle
         self._control = control
         self._closed = False
+        self._correlation_id = registration_id if correlation_id is None else correlation_id
         self.id = id
         self.registration_id = registration_id
-        """The correlation id of the command that added it."""
+        """The correlation id of the command that added it; of a static counter: the id it was added with."""
         self.label = label
 
     @property
@@ -135,8 +148,8 @@ class Counter:
         return bool(lib.aa_counter_compare_and_set(self._handle, expected, value))
 
     async def aclose(self) -> None:
-        """Gives the counter back to the driver; again it does nothing."""
-        await self._control.close_resource(self.registration_id)
+        """Gives the counter back to the driver, or lets go of a static one; again it does nothing."""
+        await self._control.close_resource(self._correlation_id)
 
     async def __aenter__(self) -> Self:
         return self

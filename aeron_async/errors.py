@@ -8,6 +8,7 @@ __all__ = [
     "AddTimeoutError",
     "AeronError",
     "BackPressuredError",
+    "CallTimeoutError",
     "ChannelError",
     "ClientClosedError",
     "ClientTimeoutError",
@@ -57,6 +58,11 @@ class CloseReason(IntEnum):
 
 class AeronError(Exception):
     """The root of all errors of this package."""
+
+    appended: int = 0
+    """How many messages a call that publishes several had appended before this stopped it."""
+    pending: int = 0
+    """How many messages of a `BatchPublisher` had not been sent when this stopped its flush."""
 
 
 class DriverError(AeronError):
@@ -192,18 +198,23 @@ class ChannelError(AeronError, ValueError):
 
 
 class MessageTooLongError(AeronError, ValueError):
-    """A message is longer than the publication's `max_message_length`."""
+    """A message is longer than the publication takes: `max_message_length`, or `max_payload_length` for a claim."""
 
-    def __init__(self, length: int, max_message_length: int) -> None:
-        super().__init__(length, max_message_length)
+    def __init__(self, length: int, limit: int, limit_name: str = "max_message_length") -> None:
+        super().__init__(length, limit, limit_name)
         self.length = length
-        self.max_message_length = max_message_length
+        self.limit = limit
+        self.limit_name = limit_name
 
     def __str__(self) -> str:
-        return (
-            f"message of {self.length} bytes is longer than max_message_length={self.max_message_length} "
-            "(an eighth of the term buffer length, at most 16 MiB)"
-        )
+        return f"message of {self.length} bytes is longer than {self.limit_name}={self.limit}{_WHY[self.limit_name]}"
+
+
+_WHY = {
+    "max_message_length": " (an eighth of the term buffer length, at most 16 MiB)",
+    "max_payload_length": " (a claim is a single frame)",
+    "max_padding_length": " (as long as the longest message is with its frame headers)",
+}
 
 
 class NotConnectedError(AeronError, TimeoutError):
@@ -220,6 +231,10 @@ class MaxPositionExceededError(AeronError):
 
 class AddTimeoutError(AeronError, TimeoutError):
     """The driver did not answer a command in time."""
+
+
+class CallTimeoutError(AeronError, TimeoutError):
+    """The far side of a call did not reply in time."""
 
 
 class ForkedClientError(AeronError):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
 
+from aeron_async._buffers import BytesLike as BytesLike
+from aeron_async._buffers import Records, all_bytes_of, bytes_of, view_of
 from aeron_async._control import CLIENT_TIMEOUT, Control, Timeout
 from aeron_async._core import log_info
 from aeron_async._native import ffi, lib
+from aeron_async.channel import ChannelUri
+from aeron_async.claim import BufferClaim
 from aeron_async.errors import (
     AeronError,
     BackPressuredError,
@@ -23,21 +28,18 @@ from aeron_async.errors import (
     PublicationClosedError,
 )
 
-BytesLike = bytes | bytearray | memoryview
-"""Anything with a C-contiguous buffer; arrays of the standard library and numpy count too."""
-
 # A publish loop that never waits lets other tasks run after this many messages or bytes.
 _TURN_MESSAGES = 256
 _TURN_BYTES = 1 << 20
 
+# What one native call of publish_many or publish_array takes.
+_RUN_MESSAGES = 1024
+_RUN_BYTES = 1 << 20
 
-def _view(data: BytesLike) -> Any:
-    """The bytes of `data`, in place. Raises `TypeError` and `BufferError`."""
-    try:
-        return ffi.from_buffer("uint8_t[]", data)
-    except ValueError as error:
-        # numpy's word for what others call a BufferError.
-        raise BufferError(str(error)) from None
+T = TypeVar("T")
+
+_Run = Callable[[int, Any], int]
+"""Offers messages from an index on, in one native call: how many were appended, or an `OfferResult`."""
 
 
 class OfferResult(IntEnum):
@@ -78,12 +80,14 @@ class Publication:
         session_id: int,
         registration_id: int,
         original_registration_id: int,
+        channel_status_id: int,
     ) -> None:
         info = log_info(log)
         self._handle = handle
         self._log = log
         self._control = control
         self._offer = lib.aa_publication_offer
+        self._channel_status_id = channel_status_id
         self._turn_messages = 0
         self._turn_bytes = 0
         self.channel = channel
@@ -124,9 +128,25 @@ class Publication:
         return int(lib.aa_publication_position_limit(self._handle))
 
     @property
+    def available_window(self) -> int:
+        """How many bytes, frame headers included, may be appended before back-pressure; 0 once closed.
+
+        Source: `Publication.availableWindow`.
+        """
+        return 0 if self.is_closed else max(0, self.position_limit - self.position)
+
+    @property
     def channel_status(self) -> int:
         """The channel's status: 1 active, 0 initialising, -1 errored, -2 closing (Aeron's `ChannelEndpointStatus`)."""
         return int(lib.aa_publication_channel_status(self._handle))
+
+    @property
+    def local_socket_addresses(self) -> list[str]:
+        """The addresses, as `host:port`, that the channel sends from.
+
+        None for IPC, before the channel is active, and once closed. Source: `Publication.localSocketAddresses`.
+        """
+        return [] if self.is_closed else self._control.local_socket_addresses(self._channel_status_id)
 
     def offer(self, data: BytesLike, *, reserved_value: int = 0) -> int:
         """Appends one message, in one attempt.
@@ -139,7 +159,7 @@ class Publication:
         Source: `Publication.offer`.
         """
         if type(data) is not bytes:
-            data = _view(data)
+            data = view_of(data)
         result: int = self._offer(self._handle, data, len(data), reserved_value)
         return result if result > 0 else self._refused(result, len(data))
 
@@ -149,7 +169,7 @@ class Publication:
         An empty sequence is an empty message. Returns and raises as `offer`. Source: `Publication.offer` with
         `DirectBufferVector`s.
         """
-        views = [_view(part) for part in parts]
+        views = [view_of(part) for part in parts]
         slices = ffi.new("aa_slice_t[]", [(view, len(view)) for view in views])
         result: int = lib.aa_publication_offer_vectored(self._handle, slices, len(views), reserved_value)
         return result if result > 0 else self._refused(result, sum(map(len, views)))
@@ -160,14 +180,66 @@ class Publication:
         Returns how many were appended (0 for an empty list; fewer than given where back-pressure set in part way), or
         an `OfferResult` where none was. Raises as `offer`; `MessageTooLongError` before anything is appended.
         """
-        if not messages:
+        if len(messages) == 0:
             return 0
-        if any(type(message) is not bytes for message in messages):
-            messages = [bytes(ffi.buffer(_view(message))) for message in messages]
-        lengths = list(map(len, messages))
-        data = b"".join(messages)
-        result: int = lib.aa_publication_offer_many(self._handle, data, len(data), lengths, len(lengths))
-        return result if result > 0 else self._refused(result, max(lengths))
+        return self._offer_messages(all_bytes_of(messages), ffi.NULL)
+
+    def offer_array(self, records: Any, *, itemsize: int | None = None) -> int:
+        """Appends the records of a buffer in order, one message each, in one native call and one attempt.
+
+        `records` is anything with a C-contiguous buffer, read in place: a numpy array, an `array.array`, a memoryview.
+        A record has `itemsize` bytes; left out, it is an item (of a numpy array: of its dtype), or a row along the
+        first axis where there are several. A buffer of single bytes needs `itemsize`.
+
+        Returns as `offer_many`. Raises as `offer`; `ValueError` where `itemsize` is needed, or does not divide the
+        buffer's length. The messages are in the order of the buffer, all of equal length.
+        """
+        array = Records(records, itemsize)
+        return self._offer_records(array, 0, array.count, 0, ffi.NULL)
+
+    def offer_repeated(self, data: BytesLike, count: int) -> int:
+        """Appends the same message `count` times, in one native call and one attempt.
+
+        Returns as `offer_many`. Raises as `offer`; `ValueError` for a negative count.
+        """
+        if count < 0:
+            raise ValueError(f"count={count} is negative")
+        view = view_of(data)
+        length = len(view)
+        return self._appended(
+            lib.aa_publication_offer_equal(self._handle, view, length, length, 0, count, ffi.NULL), length
+        )
+
+    def try_claim(self, length: int) -> BufferClaim | OfferResult:
+        """Reserves room for one message of `length` bytes in the log buffer itself, in one attempt.
+
+        Returns a `BufferClaim` to fill and commit, or an `OfferResult` where there is no room now. Raises
+        `MessageTooLongError` past `max_payload_length`: a claim is a single frame; `ValueError` for a negative length;
+        `ForkedClientError`. Source: `Publication.tryClaim`.
+        """
+        if length < 0:
+            raise ValueError(f"length={length} is negative")
+        if length > self.max_payload_length:
+            raise MessageTooLongError(length, self.max_payload_length, "max_payload_length")
+        claim = ffi.new("aa_claim_t **")
+        result: int = lib.aa_publication_try_claim(self._handle, length, claim)
+        if result == lib.AA_SYSTEM:
+            raise MemoryError("no memory for a claim")
+        if result > 0:
+            return BufferClaim(claim[0], self._control, length=length, position=result)
+        return self._refused(result, length)
+
+    async def claim(self, length: int, *, timeout: Timeout = CLIENT_TIMEOUT) -> BufferClaim:
+        """Reserves room for one message, waiting while the publication is back-pressured or not connected.
+
+        ``with await publication.claim(40) as claim: claim.buffer[:] = ...`` commits it at the end of the block.
+        `timeout` as for `publish`. Cancelling a wait claims nothing.
+
+        Raises as `try_claim`, and what stopped it as `publish`.
+        """
+        if self._is_turn_over(length):
+            await anyio.lowlevel.checkpoint()
+        return await self._until_taken(partial(self.try_claim, length), self._deadline(timeout))
 
     async def publish(self, data: BytesLike, *, reserved_value: int = 0, timeout: Timeout = CLIENT_TIMEOUT) -> int:
         """Appends one message, waiting while the publication is back-pressured or not connected.
@@ -183,7 +255,8 @@ class Publication:
         result = self.offer(data, reserved_value=reserved_value)
         if result > 0:
             return result
-        return await self._retry(partial(self.offer, data, reserved_value=reserved_value), result, timeout)
+        attempt = partial(self.offer, data, reserved_value=reserved_value)
+        return await self._until_taken(attempt, self._deadline(timeout), result)
 
     async def publish_vectored(
         self, parts: Sequence[BytesLike], *, reserved_value: int = 0, timeout: Timeout = CLIENT_TIMEOUT
@@ -191,10 +264,61 @@ class Publication:
         """As `publish`, for one message made of several pieces."""
         if self._is_turn_over(sum(map(len, parts))):
             await anyio.lowlevel.checkpoint()
-        result = self.offer_vectored(parts, reserved_value=reserved_value)
-        if result > 0:
-            return result
-        return await self._retry(partial(self.offer_vectored, parts, reserved_value=reserved_value), result, timeout)
+        attempt = partial(self.offer_vectored, parts, reserved_value=reserved_value)
+        return await self._until_taken(attempt, self._deadline(timeout))
+
+    async def publish_many(self, messages: Iterable[BytesLike], *, timeout: Timeout = CLIENT_TIMEOUT) -> int:
+        """Appends messages in order, many in one native call, waiting where `publish` would.
+
+        `messages` may be any iterable; it is taken in pieces, and those that could change are copied. `timeout`, in
+        seconds, is for all of them: once it has run out, the next wait that would be needed ends the call. Other tasks
+        run in between. Cancelling a wait leaves those in the stream that were appended before.
+
+        Returns the stream position after the last message (where there is none, the publication's). Raises as
+        `publish`; the error's `appended` is how many messages went before it.
+        """
+        runs = ((len(run), sum(map(len, run)), partial(self._offer_rest, run)) for run in _in_runs(messages))
+        return await self._publish_runs(runs, timeout)
+
+    async def publish_array(
+        self, records: Any, *, itemsize: int | None = None, timeout: Timeout = CLIENT_TIMEOUT
+    ) -> int:
+        """Appends the records of a buffer as `offer_array` does, waiting where `publish` would.
+
+        The buffer must not change meanwhile. `timeout`, cancellation, result and errors as `publish_many`, and
+        `ValueError` as `offer_array`.
+        """
+        array = Records(records, itemsize)
+        step = max(1, min(_RUN_MESSAGES, _RUN_BYTES // max(1, array.itemsize)))
+        bounds = ((begin, min(begin + step, array.count)) for begin in range(0, array.count, step))
+        runs = (
+            (end - begin, (end - begin) * array.itemsize, partial(self._offer_records, array, begin, end))
+            for begin, end in bounds
+        )
+        return await self._publish_runs(runs, timeout)
+
+    async def add_destination(self, uri: str | ChannelUri, *, timeout: Timeout = CLIENT_TIMEOUT) -> int:
+        """Adds a destination to a publication on a channel with `control-mode=manual`: multi-destination cast.
+
+        All who share the publication send there, from now on. `timeout` is in seconds. Cancelled or late, the
+        destination is removed again.
+
+        Returns the destination's registration id, for `remove_destination`. Raises `RegistrationError`,
+        `AddTimeoutError`, `PublicationClosedError` or the client's reason. Source: `Publication.addDestination`.
+        """
+        self._check_open()
+        return await self._control.add_destination(self.registration_id, uri, timeout)
+
+    async def remove_destination(
+        self, uri_or_registration_id: str | ChannelUri | int, *, timeout: Timeout = CLIENT_TIMEOUT
+    ) -> None:
+        """Removes a destination, by the channel it was added with or by its registration id.
+
+        The driver does not tell whether there was one. `timeout` is in seconds; cancelled or late, it may still be
+        done. Raises as `add_destination`. Source: `Publication.removeDestination`.
+        """
+        self._check_open()
+        await self._control.remove_destination(self.registration_id, uri_or_registration_id, timeout)
 
     async def wait_connected(self, timeout: Timeout = CLIENT_TIMEOUT) -> None:
         """Returns when a subscriber is connected.
@@ -234,6 +358,32 @@ class Publication:
     def _close(self) -> None:
         lib.aa_publication_close(self._handle)
 
+    def _check_open(self) -> None:
+        self._control.check_process()
+        if self.is_closed:
+            raise self._error(OfferResult.CLOSED)
+
+    def _offer_messages(self, messages: Sequence[bytes], position: Any) -> int:
+        lengths = list(map(len, messages))
+        data = b"".join(messages)
+        return self._appended(
+            lib.aa_publication_offer_many(self._handle, data, len(data), lengths, len(lengths), position), max(lengths)
+        )
+
+    def _offer_rest(self, messages: list[bytes], start: int, position: Any) -> int:
+        return self._offer_messages(messages[start:], position)
+
+    def _offer_records(self, records: Records, begin: int, end: int, start: int, position: Any) -> int:
+        itemsize, count = records.itemsize, end - begin - start
+        data = records.view + (begin + start) * itemsize
+        return self._appended(
+            lib.aa_publication_offer_equal(self._handle, data, count * itemsize, itemsize, itemsize, count, position),
+            itemsize,
+        )
+
+    def _appended(self, result: int, longest: int) -> int:
+        return result if result >= 0 else self._refused(result, longest)
+
     def _refused(self, result: int, length: int) -> OfferResult:
         if result == lib.AA_MESSAGE_TOO_LONG:
             raise MessageTooLongError(length, self.max_message_length)
@@ -257,27 +407,71 @@ class Publication:
             case _:
                 return AeronError(f"the log buffer cannot be appended to: {where}")
 
-    def _is_turn_over(self, length: int) -> bool:
-        self._turn_messages += 1
+    def _is_turn_over(self, length: int, messages: int = 1) -> bool:
+        self._turn_messages += messages
         self._turn_bytes += length
         if self._turn_messages <= _TURN_MESSAGES and self._turn_bytes <= _TURN_BYTES:
             return False
         self._turn_messages = self._turn_bytes = 0
         return True
 
-    async def _retry(self, attempt: Callable[[], int], result: int, timeout: Timeout) -> int:
-        with anyio.move_on_after(self._control.seconds(timeout)):
-            while True:
-                if result == OfferResult.ADMIN_ACTION:
+    def _deadline(self, timeout: Timeout) -> float:
+        seconds = self._control.seconds(timeout)
+        return math.inf if seconds is None else anyio.current_time() + seconds
+
+    async def _until_taken(
+        self, attempt: Callable[[], T | OfferResult], deadline: float, result: T | OfferResult | None = None
+    ) -> T:
+        """What `attempt` gives that is no `OfferResult`. `result` is what it gave before, where it was made already."""
+        result = attempt() if result is None else result
+        while isinstance(result, OfferResult):
+            with anyio.CancelScope(deadline=deadline) as scope:
+                await self._wait(result)
+            if scope.cancelled_caught:
+                raise self._error(result)
+            result = attempt()
+        return result
+
+    async def _wait(self, result: OfferResult) -> None:
+        """Returns when an offer that had this result may be made again; raises where none may."""
+        if result == OfferResult.ADMIN_ACTION:
+            await anyio.lowlevel.checkpoint()
+        elif result in (OfferResult.NOT_CONNECTED, OfferResult.BACK_PRESSURED):
+            await self._control.wait_publication(self._handle, lib.AA_WATCH_WRITABLE)
+        else:
+            raise self._error(result)
+
+    async def _publish_runs(self, runs: Iterable[tuple[int, int, _Run]], timeout: Timeout) -> int:
+        """Publishes runs of messages, each with their count and length, and how to offer them."""
+        deadline = self._deadline(timeout)
+        position = ffi.new("int64_t *", self.position)
+        appended = 0
+        try:
+            for count, length, run in runs:
+                if self._is_turn_over(length, count):
                     await anyio.lowlevel.checkpoint()
-                elif result in (OfferResult.NOT_CONNECTED, OfferResult.BACK_PRESSURED):
-                    await self._control.wait_publication(self._handle, lib.AA_WATCH_WRITABLE)
-                else:
-                    raise self._error(result)
-                result = attempt()
-                if result > 0:
-                    return result
-        raise self._error(result)
+                start = 0
+                while start < count:
+                    taken = await self._until_taken(partial(run, start, position), deadline)
+                    start += taken
+                    appended += taken
+        except Exception as error:
+            vars(error)["appended"] = appended
+            raise
+        return int(position[0])
+
+
+def _in_runs(messages: Iterable[BytesLike]) -> Iterator[list[bytes]]:
+    run: list[bytes] = []
+    length = 0
+    for message in messages:
+        run.append(bytes_of(message))
+        length += len(run[-1])
+        if len(run) == _RUN_MESSAGES or length >= _RUN_BYTES:
+            yield run
+            run, length = [], 0
+    if run:
+        yield run
 
 
 class ExclusivePublication(Publication):
@@ -287,3 +481,47 @@ class ExclusivePublication(Publication):
     """
 
     is_exclusive = True
+
+    revoke_on_close = False
+    """Whether closing it, or its client, revokes it; see `revoke`. May be set at any time."""
+
+    def append_padding(self, length: int) -> int:
+        """Appends a padding frame of `length` bytes and its header, which subscribers pass over, in one attempt.
+
+        Returns the stream position after it, or an `OfferResult` where nothing was appended. Raises
+        `MessageTooLongError` where it is longer than the longest message with its frame headers; `ValueError` for a
+        negative length. Source: `ExclusivePublication.appendPadding`.
+        """
+        if length < 0:
+            raise ValueError(f"length={length} is negative")
+        longest = lib.aa_publication_max_padding_length(self._handle)
+        if length > longest:
+            raise MessageTooLongError(length, longest, "max_padding_length")
+        result: int = lib.aa_publication_append_padding(self._handle, length)
+        return result if result > 0 else self._refused(result, length)
+
+    def offer_block(self, block: BytesLike) -> int:
+        """Appends frames as they are, headers included, in one attempt.
+
+        They must be such as this publication would have written at its position: with its session id and stream id, its
+        term id and offset, one behind the other, and within the term. They are if they come from `Image.block_poll` of
+        a stream that this one repeats frame by frame.
+
+        Returns the stream position after them, or an `OfferResult` where nothing was appended. Raises `ValueError` for
+        a block that does not belong there; `TypeError`, `BufferError`. Source: `ExclusivePublication.offerBlock`.
+        """
+        view = view_of(block)
+        error = ffi.new("aa_error_t *")
+        result: int = lib.aa_publication_offer_block(self._handle, view, len(view), error)
+        if result == lib.AA_ARGUMENT:
+            raise ValueError(ffi.string(error.text).decode())
+        return result if result > 0 else self._refused(result, len(view))
+
+    async def revoke(self) -> None:
+        """Closes the publication at once: subscribers lose their image, read or not, and nothing is sent again.
+
+        For when all subscribers have everything, or it does not matter. Closed already, it does nothing. Raises as
+        `aclose`. Source: `ExclusivePublication.revoke`.
+        """
+        self.revoke_on_close = True
+        await self.aclose()

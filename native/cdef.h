@@ -175,9 +175,50 @@ int64_t aa_publication_offer_vectored(
     aa_publication_t *publication, const aa_slice_t *parts, size_t count, int64_t reserved_value);
 /* count messages that lie back to back in data, in order: how many were appended (> 0), or, where none was, a result of
  * offers. Rotations on the way are gone through. Nothing is appended where one is too long or lengths are negative
- * (AA_MESSAGE_TOO_LONG, AA_ARGUMENT). */
+ * (AA_MESSAGE_TOO_LONG, AA_ARGUMENT). *position is set to the stream position after the last that was appended, if any;
+ * position may be NULL. */
 int64_t aa_publication_offer_many(
-    aa_publication_t *publication, const uint8_t *data, size_t data_length, const int32_t *lengths, size_t count);
+    aa_publication_t *publication,
+    const uint8_t *data,
+    size_t data_length,
+    const int32_t *lengths,
+    size_t count,
+    int64_t *position);
+/* The same for count messages of one length, each stride bytes (0: none) behind the one before. */
+int64_t aa_publication_offer_equal(
+    aa_publication_t *publication,
+    const uint8_t *data,
+    size_t data_length,
+    size_t length,
+    size_t stride,
+    size_t count,
+    int64_t *position);
+
+/* --- claims ---------------------------------------------------------------------------------------------------------- */
+
+/* A frame that is reserved and filled in place, from any thread. Releasing it neither commits nor aborts. */
+typedef struct aa_claim aa_claim_t;
+
+/* One attempt: the stream position after the frame, or a result of offers; AA_MESSAGE_TOO_LONG past the maximum payload
+ * length, AA_SYSTEM without memory. */
+int64_t aa_publication_try_claim(aa_publication_t *publication, size_t length, aa_claim_t **claim);
+void aa_claim_release(aa_claim_t *claim);
+/* Where the payload lies: mapped until the claim is released. */
+uint8_t *aa_claim_data(aa_claim_t *claim);
+/* AA_OK; AA_CLOSED where the driver has made padding of the frame, which was held for too long; AA_ARGUMENT where the
+ * claim was committed or aborted before. An aborted frame becomes padding. */
+int aa_claim_commit(aa_claim_t *claim, uint8_t flags, int64_t reserved_value);
+int aa_claim_abort(aa_claim_t *claim);
+
+/* --- exclusive publications ------------------------------------------------------------------------------------------ */
+
+/* One attempt each, as offers. length is without the padding frame's header. */
+int64_t aa_publication_append_padding(aa_publication_t *publication, size_t length);
+int32_t aa_publication_max_padding_length(const aa_publication_t *publication);
+/* Appends whole frames, which must be such as this publication would have written at its position; else AA_ARGUMENT, and
+ * error says why. */
+int64_t aa_publication_offer_block(
+    aa_publication_t *publication, const uint8_t *block, size_t length, aa_error_t *error);
 
 /* --- images ----------------------------------------------------------------------------------------------------------- */
 
@@ -196,6 +237,8 @@ bool aa_image_is_end_of_stream(const aa_image_t *image);
 int64_t aa_image_end_of_stream_position(const aa_image_t *image);
 int32_t aa_image_active_transport_count(const aa_image_t *image);
 bool aa_image_is_publication_revoked(const aa_image_t *image);
+/* Whether the position lies within a message, whose beginning is in the image's builder. */
+bool aa_image_is_within_message(const aa_image_t *image);
 
 /* --- batches ------------------------------------------------------------------------------------------------------------ */
 
@@ -223,6 +266,7 @@ typedef struct
     const int16_t *types;
     const uint8_t *flags;               /* of the last fragment, with BEGIN added where it is a whole message */
     const uint8_t *versions;
+    const size_t *fragment_ends;        /* fragments that the scan had read when the message was whole */
 } aa_batch_t;
 
 aa_batch_t *aa_batch_create(void);
@@ -240,15 +284,47 @@ int aa_batch_scan(
     size_t message_limit,
     size_t max_bytes,
     aa_error_t *error);
+/* Reads on in one image, as above, but no frame that begins at limit_position or behind it. */
+int aa_batch_scan_image(
+    aa_batch_t *batch,
+    aa_image_t *image,
+    int64_t limit_position,
+    size_t fragment_limit,
+    size_t max_bytes,
+    aa_error_t *error);
 /* Moves the images' positions past the first `count` messages of the last scan; with count == batch->count also past
  * padding that follows. Commits only forwards. Does nothing for images that were scanned again since. */
 void aa_batch_commit(aa_batch_t *batch, size_t count);
-/* Copies all columns but data into out, packed without gaps in this order: stream_positions, reserved_values, offsets
- * (count + 1), session_ids, term_ids, term_offsets, frame_lengths, initial_term_ids, stream_ids, types, flags, versions.
- * out has room for 48 * count + 4 bytes. */
+/* Copies all columns but data and fragment_ends into out, packed without gaps in this order: stream_positions,
+ * reserved_values, offsets (count + 1), session_ids, term_ids, term_offsets, frame_lengths, initial_term_ids,
+ * stream_ids, types, flags, versions. out has room for 48 * count + 4 bytes. */
 void aa_batch_copy_columns(const aa_batch_t *batch, uint8_t *out);
 /* Forgets what the last scan found; its images' next scan finds it again unless it was committed. */
 void aa_batch_clear(aa_batch_t *batch);
+
+/* --- blocks ------------------------------------------------------------------------------------------------------------- */
+
+/* Whole frames as they lie in the log, headers and all. They may be overwritten once the position has moved past. */
+typedef struct
+{
+    const uint8_t *frames;     /* valid as long as the image's log is mapped */
+    int64_t position;          /* of the first frame */
+    int32_t length;            /* bytes, 0 where there is nothing to read now */
+    int32_t term_id;
+    int32_t frame_count;       /* padding not counted */
+    int32_t payload_length;    /* of every frame; -1 where they differ or there is none */
+} aa_block_t;
+
+/* The frames from the position on that lie in the same term and, together, in `limit` bytes. Padding ends a block;
+ * where it comes first it is the whole block, however long. Moves no position. Drops what an earlier scan found and
+ * nobody committed. AA_OK, AA_CORRUPT. */
+int aa_block_scan(aa_image_t *image, size_t limit, aa_block_t *block, aa_error_t *error);
+/* Moves the position past the block. */
+void aa_block_commit(aa_image_t *image, const aa_block_t *block);
+/* Where the payloads are, in bytes from the block's beginning; both have room for frame_count entries. AA_OK, or
+ * AA_CORRUPT where the block was overwritten. */
+int aa_block_index(
+    const aa_image_t *image, const aa_block_t *block, int32_t *offsets, int32_t *lengths, aa_error_t *error);
 
 /* --- the watcher ---------------------------------------------------------------------------------------------------------- */
 

@@ -153,12 +153,12 @@ def is_running(pid: int) -> bool:
 class Program:
     """A Python program in a process and session of its own; leaving the context kills it.
 
-    It talks to the test in lines: `line()` waits for its next one, `tell()` sends it one. Nothing here waits longer than
-    `LIMIT`.
+    It talks to the test in lines: `line()` waits for its next one, `tell()` sends it one. Nothing here waits longer
+    than `LIMIT`.
     """
 
     def __init__(self, source: str, *arguments: object, environment: dict[str, str] | None = None) -> None:
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
         self._output = b""
         self._process = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(source), *map(str, arguments)],
@@ -170,6 +170,9 @@ class Program:
             env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self.pid = self._process.pid
 
     def __enter__(self) -> Self:
@@ -180,7 +183,7 @@ class Program:
     ) -> None:
         self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._errors):
+        for stream in (self._stdin, self._stdout, self._errors):
             stream.close()
 
     def line(self) -> str:
@@ -194,7 +197,7 @@ class Program:
 
     def tell(self, line: str = "") -> None:
         """Sends it a line."""
-        self._process.stdin.write(line.encode() + b"\n")
+        self._stdin.write(line.encode() + b"\n")
 
     def signal(self, number: signal.Signals) -> None:
         """Sends it a signal."""
@@ -219,11 +222,10 @@ class Program:
         return self._errors.read().decode(errors="replace")
 
     def _read(self, deadline: float) -> bool:
-        stdout = self._process.stdout
-        ready, _, _ = select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))
+        ready, _, _ = select.select([self._stdout], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             raise AssertionError(f"the program has said nothing for {LIMIT} s\n{self.errors}")
-        chunk = os.read(stdout.fileno(), 1 << 16)
+        chunk = os.read(self._stdout.fileno(), 1 << 16)
         self._output += chunk
         return bool(chunk)
 
@@ -232,5 +234,5 @@ def run_program(source: str, *arguments: object, environment: dict[str, str] | N
     """Runs a program that must succeed and complain of nothing; its output."""
     with Program(source, *arguments, environment=environment) as program:
         code = program.finish()
-        assert (code, program.errors) == (0, "")
+        assert (code, program.errors) == (0, ""), f"exit code {code}\n{program.output}\n{program.errors}"
         return program.output

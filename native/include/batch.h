@@ -22,6 +22,7 @@ typedef struct
     const int16_t *types;
     const uint8_t *flags;
     const uint8_t *versions;
+    const size_t *fragment_ends;
 } aa_batch_t;
 
 aa_batch_t *aa_batch_create(void);
@@ -29,6 +30,9 @@ void aa_batch_release(aa_batch_t *batch);
 int aa_batch_scan(
     aa_batch_t *batch, aa_image_t *const *images, size_t image_count, size_t start, size_t fragment_limit,
     size_t message_limit, size_t max_bytes, aa_error_t *error);
+int aa_batch_scan_image(
+    aa_batch_t *batch, aa_image_t *image, int64_t limit_position, size_t fragment_limit, size_t max_bytes,
+    aa_error_t *error);
 void aa_batch_commit(aa_batch_t *batch, size_t count);
 void aa_batch_copy_columns(const aa_batch_t *batch, uint8_t *out);
 void aa_batch_clear(aa_batch_t *batch);

@@ -23,7 +23,7 @@ typedef struct aa_image
     aa_cnc_t *cnc;
     _Atomic int64_t *position; /* the subscriber position counter */
     int64_t join_position;
-    uint64_t epoch; /* counts scans, so that a batch knows whether it holds the last one */
+    uint64_t epoch; /* counts reads, so that a batch knows whether it holds the last one */
     aa_builder_t builder;
 
     _Atomic bool is_closed;
@@ -44,9 +44,13 @@ bool aa_image_is_end_of_stream(const aa_image_t *image);
 int64_t aa_image_end_of_stream_position(const aa_image_t *image);
 int32_t aa_image_active_transport_count(const aa_image_t *image);
 bool aa_image_is_publication_revoked(const aa_image_t *image);
+bool aa_image_is_within_message(const aa_image_t *image);
 /* Whether a scan would find something: a frame at the position, or that the position cannot be true. From any thread.
  */
 bool aa_image_has_frame(const aa_image_t *image);
+/* Where reading goes on. What earlier reads found and nobody committed cannot be committed any more, and a builder that
+ * the position has left behind is reset. AA_OK, AA_CORRUPT. */
+int aa_image_begin_read(aa_image_t *image, int64_t *position, aa_error_t *error);
 /* Moves the position forwards; does nothing where it is there already, or after close. */
 void aa_image_advance(aa_image_t *image, int64_t position);
 

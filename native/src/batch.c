@@ -1,5 +1,7 @@
 #include "batch.h"
 
+#include "frame.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,6 @@ typedef struct
     size_t first_row;
     size_t end_row;
     int64_t end_position; /* behind the last message and what was passed over after it */
-    bool completes_builder;
 } share_t;
 
 typedef struct
@@ -54,8 +55,11 @@ static const struct
     {offsetof(aa_batch_t, types), sizeof(int16_t)},
     {offsetof(aa_batch_t, flags), sizeof(uint8_t)},
     {offsetof(aa_batch_t, versions), sizeof(uint8_t)},
+    {offsetof(aa_batch_t, fragment_ends), sizeof(size_t)},
 };
 #define COLUMN_COUNT (sizeof(COLUMNS) / sizeof(COLUMNS[0]))
+/* fragment_ends is for whoever commits, and no part of the messages. */
+#define COPIED_COLUMN_COUNT (COLUMN_COUNT - 1)
 
 static const uint8_t *column_at(const aa_batch_t *columns, size_t i)
 {
@@ -199,46 +203,6 @@ void aa_batch_release(aa_batch_t *columns)
     }
 }
 
-/* --- one frame -------------------------------------------------------------------------------------------------------
- */
-
-typedef struct
-{
-    const aa_frame_t *header;
-    int32_t length;
-    int64_t next_position;
-    uint8_t flags;
-    bool is_padding;
-} frame_t;
-
-/* AA_OK, AA_NOTHING, AA_CORRUPT. */
-static int read_frame(const aa_image_t *image, int64_t position, frame_t *frame, aa_error_t *error)
-{
-    const aa_log_t *log = image->log;
-    const aa_frame_t *header = aa_log_frame_at(log, position);
-    /* Pairs with the release of whoever wrote the frame: the publisher, or the driver's receiver. */
-    const int32_t length = atomic_load_explicit(&header->length, memory_order_acquire);
-    if (length <= 0)
-    {
-        return AA_NOTHING;
-    }
-    if (length < AA_FRAME_HEADER_LENGTH || length > log->info.term_length - aa_log_term_offset(log, position))
-    {
-        aa_error_set(
-            error, AA_CORRUPT, "frame of length %d at position %lld, term length %d", length, (long long)position,
-            log->info.term_length);
-        return AA_CORRUPT;
-    }
-    *frame = (frame_t){
-        .header = header,
-        .length = length,
-        .next_position = position + aa_align(length, AA_FRAME_ALIGNMENT),
-        .flags = header->flags,
-        .is_padding = header->type == AA_FRAME_TYPE_PADDING,
-    };
-    return AA_OK;
-}
-
 /* --- scanning one image
  * ------------------------------------------------------------------------------------------------ */
 
@@ -265,6 +229,7 @@ typedef struct
     size_t fragment_limit;
     size_t message_limit;
     size_t max_bytes;
+    int64_t limit_position;
     bool is_full;
     aa_error_t *error;
 } scan_t;
@@ -285,7 +250,7 @@ static void abandon_message(scan_t *scan)
     scan->settled = scan->cursor;
 }
 
-static int copy_fragment(scan_t *scan, const frame_t *frame)
+static int copy_fragment(scan_t *scan, const aa_read_frame_t *frame)
 {
     message_t *message = &scan->message;
     const aa_batch_t *columns = &scan->batch->columns;
@@ -316,7 +281,7 @@ static int copy_fragment(scan_t *scan, const frame_t *frame)
 }
 
 /* copy_fragment made sure of the row. */
-static void add_row(scan_t *scan, const frame_t *last)
+static void add_row(scan_t *scan, const aa_read_frame_t *last)
 {
     batch_t *batch = scan->batch;
     aa_batch_t *columns = &batch->columns;
@@ -326,7 +291,6 @@ static void add_row(scan_t *scan, const frame_t *last)
     if (!has_rows(scan))
     {
         aa_image_advance(scan->image, scan->settled);
-        scan->share.completes_builder = message->continues_builder;
     }
     if (message->kept > 0)
     {
@@ -347,12 +311,13 @@ static void add_row(scan_t *scan, const frame_t *last)
     ((int16_t *)columns->types)[row] = last->header->type;
     ((uint8_t *)columns->flags)[row] = last->flags | AA_FRAME_BEGIN;
     ((uint8_t *)columns->versions)[row] = last->header->version;
+    ((size_t *)columns->fragment_ends)[row] = columns->fragments;
 
     scan->message = (message_t){.is_active = false};
     scan->settled = last->next_position;
 }
 
-static int take_frame(scan_t *scan, const frame_t *frame)
+static int take_frame(scan_t *scan, const aa_read_frame_t *frame)
 {
     if (frame->is_padding)
     {
@@ -420,17 +385,11 @@ static int begin_image(scan_t *scan)
 {
     aa_image_t *image = scan->image;
     aa_builder_t *builder = &image->builder;
-    const int64_t position = aa_image_position(image);
-    if (!aa_log_is_position_valid(image->log, position))
+    int64_t position;
+    const int result = aa_image_begin_read(image, &position, scan->error);
+    if (result != AA_OK)
     {
-        return aa_error_set(
-            scan->error, AA_CORRUPT, "subscriber position %lld, term length %d", (long long)position,
-            image->log->info.term_length);
-    }
-
-    if (builder->is_active && builder->next_position != position)
-    {
-        aa_builder_reset(builder);
+        return result;
     }
     scan->message = (message_t){
         .is_active = builder->is_active,
@@ -439,8 +398,14 @@ static int begin_image(scan_t *scan)
         .first_position = builder->first_position,
     };
     scan->cursor = scan->settled = position;
-    scan->share = (share_t){.image = image, .epoch = ++image->epoch, .first_row = scan->batch->columns.count};
+    scan->share = (share_t){.image = image, .epoch = image->epoch, .first_row = scan->batch->columns.count};
     return AA_OK;
+}
+
+static int64_t smallest(int64_t a, int64_t b, int64_t c)
+{
+    const int64_t smaller = a < b ? a : b;
+    return smaller < c ? smaller : c;
 }
 
 static int scan_image(scan_t *scan)
@@ -456,15 +421,15 @@ static int scan_image(scan_t *scan)
         return result;
     }
 
-    /* A publisher never gets further ahead than this; what lies there is old. */
-    const int64_t limit = scan->cursor + scan->image->log->info.term_length;
-    const int64_t max_position = aa_log_max_possible_position(scan->image->log);
-    const int64_t end = limit < max_position ? limit : max_position;
+    /* A publisher never gets further ahead than a term; what lies there is old. */
+    const int64_t end = smallest(
+        scan->cursor + scan->image->log->info.term_length, aa_log_max_possible_position(scan->image->log),
+        scan->limit_position);
     while (result == AA_OK && !scan->is_full && scan->cursor < end && batch->columns.fragments < scan->fragment_limit &&
            batch->columns.count < scan->message_limit)
     {
-        frame_t frame;
-        result = read_frame(scan->image, scan->cursor, &frame, scan->error);
+        aa_read_frame_t frame;
+        result = aa_frame_read(scan->image->log, scan->cursor, &frame, scan->error);
         if (result == AA_OK)
         {
             result = take_frame(scan, &frame);
@@ -489,18 +454,25 @@ static int scan_image(scan_t *scan)
 /* --- scans and commits
  * -------------------------------------------------------------------------------------------------- */
 
+static scan_t begin_scan(aa_batch_t *columns, size_t fragment_limit, size_t max_bytes, aa_error_t *error)
+{
+    aa_batch_clear(columns);
+    return (scan_t){
+        .batch = (batch_t *)columns,
+        .fragment_limit = fragment_limit,
+        .message_limit = SIZE_MAX,
+        .max_bytes = max_bytes < BYTES_MAX ? max_bytes : BYTES_MAX,
+        .limit_position = INT64_MAX,
+        .error = error,
+    };
+}
+
 int aa_batch_scan(
     aa_batch_t *columns, aa_image_t *const *images, size_t image_count, size_t start, size_t fragment_limit,
     size_t message_limit, size_t max_bytes, aa_error_t *error)
 {
-    aa_batch_clear(columns);
-    scan_t scan = {
-        .batch = (batch_t *)columns,
-        .fragment_limit = fragment_limit,
-        .message_limit = message_limit,
-        .max_bytes = max_bytes < BYTES_MAX ? max_bytes : BYTES_MAX,
-        .error = error,
-    };
+    scan_t scan = begin_scan(columns, fragment_limit, max_bytes, error);
+    scan.message_limit = message_limit;
     int result = AA_OK;
     for (size_t i = 0; i < image_count && result == AA_OK && !scan.is_full; i++)
     {
@@ -517,16 +489,22 @@ int aa_batch_scan(
     return result;
 }
 
+int aa_batch_scan_image(
+    aa_batch_t *columns, aa_image_t *image, int64_t limit_position, size_t fragment_limit, size_t max_bytes,
+    aa_error_t *error)
+{
+    scan_t scan = begin_scan(columns, fragment_limit, max_bytes, error);
+    scan.image = image;
+    scan.limit_position = limit_position;
+    return aa_image_is_closed(image) ? AA_OK : scan_image(&scan);
+}
+
 static void commit_share(const aa_batch_t *columns, const share_t *share, size_t count)
 {
     aa_image_t *image = share->image;
-    if (share->epoch != image->epoch || aa_image_is_closed(image))
+    if (share->epoch != image->epoch)
     {
         return;
-    }
-    if (share->completes_builder)
-    {
-        aa_builder_reset(&image->builder);
     }
     aa_image_advance(image, count < share->end_row ? columns->stream_positions[count - 1] : share->end_position);
 }
@@ -547,7 +525,7 @@ void aa_batch_commit(aa_batch_t *columns, size_t count)
 
 void aa_batch_copy_columns(const aa_batch_t *columns, uint8_t *out)
 {
-    for (size_t i = 0; i < COLUMN_COUNT; i++)
+    for (size_t i = 0; i < COPIED_COLUMN_COUNT; i++)
     {
         const size_t length = COLUMNS[i].item_size * items_in(i, columns->count);
         memcpy(out, column_at(columns, i), length);

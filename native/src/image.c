@@ -121,6 +121,11 @@ bool aa_image_is_publication_revoked(const aa_image_t *image)
     return aa_image_is_closed(image) ? image->last_is_publication_revoked : is_revoked_now(image);
 }
 
+bool aa_image_is_within_message(const aa_image_t *image)
+{
+    return image->builder.is_active && image->builder.next_position == aa_image_position(image);
+}
+
 bool aa_image_has_frame(const aa_image_t *image)
 {
     const int64_t position = current_position(image);
@@ -130,6 +135,23 @@ bool aa_image_has_frame(const aa_image_t *image)
     }
     return position < aa_log_max_possible_position(image->log) &&
            atomic_load_explicit(&aa_log_frame_at(image->log, position)->length, memory_order_acquire) > 0;
+}
+
+int aa_image_begin_read(aa_image_t *image, int64_t *position, aa_error_t *error)
+{
+    *position = aa_image_position(image);
+    if (!aa_log_is_position_valid(image->log, *position))
+    {
+        return aa_error_set(
+            error, AA_CORRUPT, "subscriber position %lld, term length %d", (long long)*position,
+            image->log->info.term_length);
+    }
+    if (!aa_image_is_within_message(image))
+    {
+        aa_builder_reset(&image->builder);
+    }
+    image->epoch++;
+    return AA_OK;
 }
 
 void aa_image_advance(aa_image_t *image, int64_t position)

@@ -1,5 +1,6 @@
 #include "publication.h"
 
+#include "claim.h"
 #include "counters.h"
 
 #include <errno.h>
@@ -243,19 +244,29 @@ static void copy_from(source_t *source, uint8_t *to, size_t length)
     }
 }
 
+/* Room in a term that a publisher has for itself. */
+typedef struct
+{
+    int32_t partition;
+    int32_t offset;
+    int32_t term_id;
+} slot_t;
+
 /* The negative length says that the frame is claimed, so that the driver can unblock it should its writer die; the
  * fence keeps the other stores behind it. */
-static aa_frame_t *
-begin_frame(const aa_publication_t *publication, int32_t partition, int32_t offset, int32_t length, int32_t term_id)
+static aa_frame_t *begin_frame(const aa_publication_t *publication, const slot_t *slot, int32_t length)
 {
-    aa_frame_t *frame = aa_log_frame(publication->log, partition, offset);
+    aa_frame_t *frame = aa_log_frame(publication->log, slot->partition, slot->offset);
     atomic_store_explicit(&frame->length, -length, memory_order_release);
     atomic_thread_fence(memory_order_release);
     frame->version = 0;
-    frame->term_offset = offset;
+    frame->flags = AA_FRAME_BEGIN | AA_FRAME_END;
+    frame->type = AA_FRAME_TYPE_DATA;
+    frame->term_offset = slot->offset;
     frame->session_id = publication->session_id;
     frame->stream_id = publication->stream_id;
-    frame->term_id = term_id;
+    frame->term_id = slot->term_id;
+    frame->reserved_value = 0;
     return frame;
 }
 
@@ -266,8 +277,7 @@ static void commit_frame(aa_frame_t *frame, int32_t length)
 }
 
 static void write_message(
-    const aa_publication_t *publication, int32_t partition, int32_t offset, int32_t term_id, const aa_slice_t *parts,
-    size_t length, int64_t reserved_value)
+    const aa_publication_t *publication, slot_t slot, const aa_slice_t *parts, size_t length, int64_t reserved_value)
 {
     const size_t max_payload_length = (size_t)publication->log->max_payload_length;
     source_t source = {.part = parts};
@@ -282,28 +292,30 @@ static void write_message(
             flags |= AA_FRAME_END;
         }
 
-        aa_frame_t *frame = begin_frame(publication, partition, offset, frame_length, term_id);
+        aa_frame_t *frame = begin_frame(publication, &slot, frame_length);
         frame->flags = flags;
-        frame->type = AA_FRAME_TYPE_DATA;
         frame->reserved_value = reserved_value;
         copy_from(&source, (uint8_t *)(frame + 1), payload_length);
         commit_frame(frame, frame_length);
 
         flags = 0;
-        offset += (int32_t)aa_align(frame_length, AA_FRAME_ALIGNMENT);
+        slot.offset += (int32_t)aa_align(frame_length, AA_FRAME_ALIGNMENT);
     } while (length > 0);
 }
 
-static void pad_term(const aa_publication_t *publication, int32_t partition, int32_t offset, int32_t term_id)
+static void write_padding(const aa_publication_t *publication, const slot_t *slot, int32_t length)
 {
-    const int32_t length = publication->log->info.term_length - offset;
+    aa_frame_t *frame = begin_frame(publication, slot, length);
+    frame->type = AA_FRAME_TYPE_PADDING;
+    commit_frame(frame, length);
+}
+
+static void pad_term(const aa_publication_t *publication, const slot_t *slot)
+{
+    const int32_t length = publication->log->info.term_length - slot->offset;
     if (length > 0)
     {
-        aa_frame_t *frame = begin_frame(publication, partition, offset, length, term_id);
-        frame->flags = AA_FRAME_BEGIN | AA_FRAME_END;
-        frame->type = AA_FRAME_TYPE_PADDING;
-        frame->reserved_value = 0;
-        commit_frame(frame, length);
+        write_padding(publication, slot, length);
     }
 }
 
@@ -352,8 +364,7 @@ static void rotate(aa_log_t *log, int32_t term_count, int32_t term_id)
         &metadata->active_term_count, &term_count, next_term_count, memory_order_acq_rel, memory_order_relaxed);
 }
 
-static int64_t
-append_shared(aa_publication_t *publication, const aa_slice_t *parts, size_t length, int64_t reserved_value)
+static int64_t reserve_shared(aa_publication_t *publication, int64_t required, slot_t *slot)
 {
     aa_log_t *log = publication->log;
     const int64_t limit = current_limit(publication);
@@ -369,7 +380,6 @@ append_shared(aa_publication_t *publication, const aa_slice_t *parts, size_t len
     {
         return AA_ADMIN_ACTION;
     }
-    const int64_t required = framed_length(log, length);
     const int64_t position = position_of(log, tail_term_id(raw_tail), tail_offset(log, raw_tail));
     if (position >= limit)
     {
@@ -377,93 +387,129 @@ append_shared(aa_publication_t *publication, const aa_slice_t *parts, size_t len
     }
 
     raw_tail = atomic_fetch_add_explicit(tail, required, memory_order_acq_rel);
-    const int32_t term_id = tail_term_id(raw_tail);
-    const int32_t offset = tail_offset(log, raw_tail);
-    if (offset % AA_FRAME_ALIGNMENT != 0)
+    *slot = (slot_t){.partition = partition, .offset = tail_offset(log, raw_tail), .term_id = tail_term_id(raw_tail)};
+    if (slot->offset % AA_FRAME_ALIGNMENT != 0)
     {
         return AA_ERROR;
     }
-    if (offset + required <= log->info.term_length)
+    if (slot->offset + required <= log->info.term_length)
     {
-        write_message(publication, partition, offset, term_id, parts, length, reserved_value);
-        return position_of(log, term_id, offset + (int32_t)required);
+        return position_of(log, slot->term_id, slot->offset + (int32_t)required);
     }
 
-    pad_term(publication, partition, offset, term_id);
-    if (position_of(log, term_id, log->info.term_length) >= aa_log_max_possible_position(log))
+    pad_term(publication, slot);
+    if (position_of(log, slot->term_id, log->info.term_length) >= aa_log_max_possible_position(log))
     {
         return AA_MAX_POSITION_EXCEEDED;
     }
-    rotate(log, aa_log_term_count(log, term_id), term_id);
+    rotate(log, aa_log_term_count(log, slot->term_id), slot->term_id);
     return AA_ADMIN_ACTION;
 }
 
-static int64_t
-append_alone(aa_publication_t *publication, const aa_slice_t *parts, size_t length, int64_t reserved_value)
+static void store_tail(aa_log_t *log, int64_t term_begin_position, int64_t offset, memory_order order)
+{
+    const int32_t term_id = aa_log_term_id(log, term_begin_position);
+    atomic_store_explicit(
+        &log->metadata->term_tails[partition_of(aa_log_term_count(log, term_id))], pack_tail(term_id, offset), order);
+}
+
+static slot_t slot_at(const aa_publication_t *publication, int64_t position)
+{
+    const int64_t term_begin_position = publication->exclusive.term_begin_position;
+    const int32_t term_id = aa_log_term_id(publication->log, term_begin_position);
+    return (slot_t){
+        .partition = partition_of(aa_log_term_count(publication->log, term_id)),
+        .offset = (int32_t)(position - term_begin_position),
+        .term_id = term_id,
+    };
+}
+
+static int64_t rotate_alone(aa_publication_t *publication)
+{
+    aa_log_t *log = publication->log;
+    const int64_t next_begin = publication->exclusive.term_begin_position + log->info.term_length;
+    if (next_begin >= aa_log_max_possible_position(log))
+    {
+        return AA_MAX_POSITION_EXCEEDED;
+    }
+    publication->exclusive.term_begin_position = next_begin;
+    atomic_store_explicit(&publication->exclusive.position, next_begin, memory_order_release);
+    store_tail(log, next_begin, 0, memory_order_relaxed);
+    /* Publishes the tail above too. */
+    atomic_store_explicit(
+        &log->metadata->active_term_count, (int32_t)(next_begin >> log->position_bits), memory_order_release);
+    return AA_ADMIN_ACTION;
+}
+
+static int64_t reserve_alone(aa_publication_t *publication, int64_t required, slot_t *slot)
 {
     aa_log_t *log = publication->log;
     exclusive_t *exclusive = &publication->exclusive;
     const int64_t position = atomic_load_explicit(&exclusive->position, memory_order_relaxed);
-    const int64_t required = framed_length(log, length);
     if (position >= current_limit(publication))
     {
         return back_pressure_status(publication, position, required);
     }
 
-    const int32_t term_id = aa_log_term_id(log, exclusive->term_begin_position);
-    const int32_t term_count = aa_log_term_count(log, term_id);
-    const int32_t partition = partition_of(term_count);
-    const int32_t offset = (int32_t)(position - exclusive->term_begin_position);
-    atomic_store_explicit(
-        &log->metadata->term_tails[partition], pack_tail(term_id, offset + required), memory_order_release);
-    if (offset + required <= log->info.term_length)
+    *slot = slot_at(publication, position);
+    store_tail(log, exclusive->term_begin_position, slot->offset + required, memory_order_release);
+    if (slot->offset + required <= log->info.term_length)
     {
-        write_message(publication, partition, offset, term_id, parts, length, reserved_value);
         atomic_store_explicit(&exclusive->position, position + required, memory_order_release);
         return position + required;
     }
-
-    pad_term(publication, partition, offset, term_id);
-    const int64_t next_begin = exclusive->term_begin_position + log->info.term_length;
-    if (next_begin >= aa_log_max_possible_position(log))
-    {
-        return AA_MAX_POSITION_EXCEEDED;
-    }
-    exclusive->term_begin_position = next_begin;
-    atomic_store_explicit(&exclusive->position, next_begin, memory_order_release);
-    atomic_store_explicit(
-        &log->metadata->term_tails[partition_of(term_count + 1)], pack_tail(aa_log_term_id(log, next_begin), 0),
-        memory_order_relaxed);
-    /* Publishes the tail above too. */
-    atomic_store_explicit(&log->metadata->active_term_count, term_count + 1, memory_order_release);
-    return AA_ADMIN_ACTION;
+    pad_term(publication, slot);
+    return rotate_alone(publication);
 }
 
-static bool is_too_long(const aa_log_t *log, size_t length)
-{
-    return length > (size_t)log->max_message_length && length > (size_t)log->max_payload_length;
-}
-
-/* One attempt. Whoever finds an exclusive publication busy may try again, as with any other administrative action. */
-static int64_t append(aa_publication_t *publication, const aa_slice_t *parts, size_t length, int64_t reserved_value)
+/* Begins an attempt, which leave ends unless this is AA_CLOSED or AA_ADMIN_ACTION: whoever finds an exclusive
+ * publication busy may try again, as with any other administrative action. */
+static int64_t enter(aa_publication_t *publication)
 {
     if (aa_publication_is_closed(publication))
     {
         return AA_CLOSED;
     }
-    if (!publication->is_exclusive)
-    {
-        return append_shared(publication, parts, length, reserved_value);
-    }
+    const bool is_busy = publication->is_exclusive &&
+                         atomic_exchange_explicit(&publication->exclusive.is_busy, true, memory_order_acquire);
+    return is_busy ? AA_ADMIN_ACTION : AA_OK;
+}
 
-    _Atomic bool *is_busy = &publication->exclusive.is_busy;
-    if (atomic_exchange_explicit(is_busy, true, memory_order_acquire))
+static void leave(aa_publication_t *publication)
+{
+    if (publication->is_exclusive)
     {
-        return AA_ADMIN_ACTION;
+        atomic_store_explicit(&publication->exclusive.is_busy, false, memory_order_release);
     }
-    int64_t result = append_alone(publication, parts, length, reserved_value);
-    atomic_store_explicit(is_busy, false, memory_order_release);
+}
+
+/* The position after the room in slot, or a result of offers. */
+static int64_t reserve(aa_publication_t *publication, int64_t required, slot_t *slot)
+{
+    return publication->is_exclusive ? reserve_alone(publication, required, slot)
+                                     : reserve_shared(publication, required, slot);
+}
+
+/* One attempt. */
+static int64_t append(aa_publication_t *publication, const aa_slice_t *parts, size_t length, int64_t reserved_value)
+{
+    int64_t result = enter(publication);
+    if (result == AA_OK)
+    {
+        slot_t slot;
+        result = reserve(publication, framed_length(publication->log, length), &slot);
+        if (result > 0)
+        {
+            write_message(publication, slot, parts, length, reserved_value);
+        }
+        leave(publication);
+    }
     return result;
+}
+
+static bool is_too_long(const aa_log_t *log, size_t length)
+{
+    return length > (size_t)log->max_message_length && length > (size_t)log->max_payload_length;
 }
 
 int64_t aa_publication_offer(aa_publication_t *publication, const uint8_t *data, size_t length, int64_t reserved_value)
@@ -512,26 +558,240 @@ static int64_t check_lengths(const aa_log_t *log, size_t data_length, const int3
     return AA_OK;
 }
 
-int64_t aa_publication_offer_many(
-    aa_publication_t *publication, const uint8_t *data, size_t data_length, const int32_t *lengths, size_t count)
+/* Messages that lie in one buffer: each with a length of its own, or all equally long and as far apart. */
+typedef struct
 {
-    int64_t result = check_lengths(publication->log, data_length, lengths, count);
-    size_t appended = 0;
+    const uint8_t *data;
+    const int32_t *lengths; /* NULL where they are equal */
+    size_t length;
+    size_t stride;
+    size_t count;
+} run_t;
+
+static int64_t append_run(aa_publication_t *publication, const run_t *run, int64_t *position)
+{
+    int64_t result = AA_OK;
+    size_t appended = 0, offset = 0;
     int attempts = 0;
-    while (result >= 0 && appended < count)
+    while (appended < run->count)
     {
-        aa_slice_t message = {.data = data, .length = (size_t)lengths[appended]};
-        result = append(publication, &message, message.length, 0);
-        if (result >= 0)
+        const size_t length = run->lengths == NULL ? run->length : (size_t)run->lengths[appended];
+        const uint8_t *data = offset == 0 ? run->data : run->data + offset;
+        result = append(publication, &(aa_slice_t){.data = data, .length = length}, length, 0);
+        if (result > 0)
         {
-            data += message.length;
+            if (position != NULL)
+            {
+                *position = result;
+            }
+            offset += run->lengths == NULL ? run->stride : length;
             appended++;
             attempts = 0;
         }
-        else if (result == AA_ADMIN_ACTION && ++attempts < ROTATION_ATTEMPTS)
+        else if (result != AA_ADMIN_ACTION || ++attempts == ROTATION_ATTEMPTS)
         {
-            result = AA_OK;
+            break;
         }
     }
-    return appended > 0 || result >= 0 ? (int64_t)appended : result;
+    return appended > 0 ? (int64_t)appended : result;
+}
+
+int64_t aa_publication_offer_many(
+    aa_publication_t *publication, const uint8_t *data, size_t data_length, const int32_t *lengths, size_t count,
+    int64_t *position)
+{
+    const int64_t result = check_lengths(publication->log, data_length, lengths, count);
+    if (result != AA_OK)
+    {
+        return result;
+    }
+    const run_t run = {.data = data, .lengths = lengths, .count = count};
+    return append_run(publication, &run, position);
+}
+
+int64_t aa_publication_offer_equal(
+    aa_publication_t *publication, const uint8_t *data, size_t data_length, size_t length, size_t stride, size_t count,
+    int64_t *position)
+{
+    if (count > 0 && (length > data_length || (stride > 0 && count - 1 > (data_length - length) / stride)))
+    {
+        return AA_ARGUMENT;
+    }
+    if (is_too_long(publication->log, length))
+    {
+        return AA_MESSAGE_TOO_LONG;
+    }
+    const run_t run = {.data = data, .length = length, .stride = stride, .count = count};
+    return append_run(publication, &run, position);
+}
+
+/* --- claims ----------------------------------------------------------------------------------------------------------
+ */
+
+int64_t aa_publication_try_claim(aa_publication_t *publication, size_t length, aa_claim_t **claim)
+{
+    if (length > (size_t)publication->log->max_payload_length)
+    {
+        return AA_MESSAGE_TOO_LONG;
+    }
+    aa_claim_t *claimed = aa_claim_create(publication->log);
+    if (claimed == NULL)
+    {
+        return AA_SYSTEM;
+    }
+
+    int64_t result = enter(publication);
+    if (result == AA_OK)
+    {
+        slot_t slot;
+        result = reserve(publication, framed_length(publication->log, length), &slot);
+        if (result > 0)
+        {
+            const int32_t frame_length = (int32_t)length + AA_FRAME_HEADER_LENGTH;
+            aa_claim_begin(claimed, begin_frame(publication, &slot, frame_length), frame_length);
+        }
+        leave(publication);
+    }
+
+    if (result > 0)
+    {
+        *claim = claimed;
+    }
+    else
+    {
+        aa_claim_release(claimed);
+    }
+    return result;
+}
+
+/* --- what only exclusive publications do ---------------------------------------------------------------------------
+ */
+
+int64_t aa_publication_append_padding(aa_publication_t *publication, size_t length)
+{
+    if (!publication->is_exclusive)
+    {
+        return AA_ARGUMENT;
+    }
+    if (length > (size_t)aa_publication_max_padding_length(publication))
+    {
+        return AA_MESSAGE_TOO_LONG;
+    }
+
+    int64_t result = enter(publication);
+    if (result == AA_OK)
+    {
+        const int32_t frame_length = (int32_t)length + AA_FRAME_HEADER_LENGTH;
+        slot_t slot;
+        result = reserve(publication, aa_align(frame_length, AA_FRAME_ALIGNMENT), &slot);
+        if (result > 0)
+        {
+            write_padding(publication, &slot, frame_length);
+        }
+        leave(publication);
+    }
+    return result;
+}
+
+int32_t aa_publication_max_padding_length(const aa_publication_t *publication)
+{
+    return (int32_t)framed_length(publication->log, (size_t)publication->log->max_message_length);
+}
+
+/* Whether frames that fill the block follow each other as this publication would have written them at slot. */
+static int check_block(
+    const aa_publication_t *publication, const slot_t *slot, const uint8_t *block, size_t length, aa_error_t *error)
+{
+    const size_t room = (size_t)(publication->log->info.term_length - slot->offset);
+    if (length > room)
+    {
+        return aa_error_set(error, AA_ARGUMENT, "block of %zu bytes, but %zu are left in the term", length, room);
+    }
+    size_t offset = 0;
+    while (offset < length)
+    {
+        aa_frame_t frame;
+        if (length - offset < sizeof(frame))
+        {
+            return aa_error_set(
+                error, AA_ARGUMENT, "block of %zu bytes ends within a frame's header at %zu", length, offset);
+        }
+        memcpy(&frame, block + offset, sizeof(frame));
+        const int64_t aligned = aa_align(frame.length, AA_FRAME_ALIGNMENT);
+        const int32_t term_offset = slot->offset + (int32_t)offset;
+        if (frame.length < AA_FRAME_HEADER_LENGTH || (uint64_t)aligned > length - offset)
+        {
+            return aa_error_set(error, AA_ARGUMENT, "block has a frame of %d bytes at %zu", frame.length, offset);
+        }
+        if (frame.session_id != publication->session_id || frame.stream_id != publication->stream_id ||
+            frame.term_id != slot->term_id || frame.term_offset != term_offset ||
+            (frame.type != AA_FRAME_TYPE_DATA && (offset == 0 || frame.type != AA_FRAME_TYPE_PADDING)))
+        {
+            return aa_error_set(
+                error, AA_ARGUMENT,
+                "block has at %zu a frame of type %d with session id %d, stream id %d, term id %d, term offset %d; "
+                "here "
+                "belongs type %d with session id %d, stream id %d, term id %d, term offset %d",
+                offset, frame.type, frame.session_id, frame.stream_id, frame.term_id, frame.term_offset,
+                AA_FRAME_TYPE_DATA, publication->session_id, publication->stream_id, slot->term_id, term_offset);
+        }
+        offset += (size_t)aligned;
+    }
+    return AA_OK;
+}
+
+/* The first frame's length comes last: nobody looks behind it before. */
+static void write_block(const aa_publication_t *publication, const slot_t *slot, const uint8_t *block, size_t length)
+{
+    int32_t first_length;
+    memcpy(&first_length, block, sizeof(first_length));
+    aa_frame_t *frame = aa_log_frame(publication->log, slot->partition, slot->offset);
+    atomic_store_explicit(&frame->length, -first_length, memory_order_release);
+    atomic_thread_fence(memory_order_release);
+    memcpy((uint8_t *)frame + sizeof(first_length), block + sizeof(first_length), length - sizeof(first_length));
+    commit_frame(frame, first_length);
+}
+
+static int64_t append_block(aa_publication_t *publication, const uint8_t *block, size_t length, aa_error_t *error)
+{
+    aa_log_t *log = publication->log;
+    exclusive_t *exclusive = &publication->exclusive;
+    int64_t position = atomic_load_explicit(&exclusive->position, memory_order_relaxed);
+    if (position >= current_limit(publication))
+    {
+        return back_pressure_status(publication, position, (int64_t)length);
+    }
+    if (position == exclusive->term_begin_position + log->info.term_length &&
+        rotate_alone(publication) == AA_MAX_POSITION_EXCEEDED)
+    {
+        return AA_MAX_POSITION_EXCEEDED;
+    }
+
+    const slot_t slot = slot_at(publication, position);
+    const int result = check_block(publication, &slot, block, length, error);
+    if (result != AA_OK)
+    {
+        return result;
+    }
+    position += (int64_t)length;
+    store_tail(log, exclusive->term_begin_position, slot.offset + (int64_t)length, memory_order_release);
+    write_block(publication, &slot, block, length);
+    atomic_store_explicit(&exclusive->position, position, memory_order_release);
+    return position;
+}
+
+int64_t
+aa_publication_offer_block(aa_publication_t *publication, const uint8_t *block, size_t length, aa_error_t *error)
+{
+    if (!publication->is_exclusive || length == 0)
+    {
+        return aa_error_set(error, AA_ARGUMENT, "a block has at least one frame, and needs an exclusive publication");
+    }
+    int64_t result = enter(publication);
+    if (result == AA_OK)
+    {
+        result = append_block(publication, block, length, error);
+        leave(publication);
+    }
+    return result;
 }

@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <ftw.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,12 +55,15 @@ static bool passes(const test_t *test)
     pid_t child = fork();
     if (child == 0)
     {
+        setpgid(0, 0);
         alarm(TIME_LIMIT_S);
         test->run(directory);
         exit(0);
     }
     int status = -1;
     waitpid(child, &status, 0);
+    /* What a test that failed left running; its group is its own. */
+    kill(-child, SIGKILL);
     nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 
     if (WIFSIGNALED(status))

@@ -432,6 +432,74 @@ TEST(fragment_limit_in_mid_message_keeps_what_was_read)
     close_reading(&reading);
 }
 
+static size_t scan_to(reading_t *reading, int64_t limit_position)
+{
+    CHECK_EQUAL(
+        aa_batch_scan_image(reading->batch, reading->image, limit_position, NO_LIMIT, NO_LIMIT, &reading->error),
+        AA_OK);
+    return reading->batch->count;
+}
+
+TEST(bounded_scan_reads_what_begins_before_its_limit)
+{
+    reading_t reading = open_reading(directory, 0);
+    for (int i = 0; i < 4; i++)
+    {
+        publish(&reading, "message", 7);
+    }
+    const struct
+    {
+        int64_t limit;
+        size_t count;
+    } cases[] = {{INT64_MIN, 0}, {0, 0}, {1, 1}, {64, 1}, {65, 2}, {256, 4}, {INT64_MAX, 4}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    {
+        CHECK_EQUAL(scan_to(&reading, cases[i].limit), cases[i].count);
+    }
+    CHECK_EQUAL(scan_to(&reading, 128), 2);
+    aa_batch_commit(reading.batch, 2);
+    CHECK_EQUAL(position_of(&reading), 128);
+    CHECK_EQUAL(scan_to(&reading, 128), 0);
+    aa_image_close(reading.image);
+    CHECK_EQUAL(scan_to(&reading, INT64_MAX), 0);
+    close_reading(&reading);
+}
+
+TEST(message_that_goes_over_the_limit_of_a_bounded_scan_is_kept_up_to_it)
+{
+    fill_pattern();
+    reading_t reading = open_reading(directory, 0);
+    publish(&reading, pattern, 4 * PAYLOAD);
+    CHECK_EQUAL(scan_to(&reading, FIXTURE_MTU + 1), 0);
+    CHECK_EQUAL(reading.batch->fragments, 2);
+    CHECK_EQUAL(position_of(&reading), 2 * FIXTURE_MTU);
+    CHECK_EQUAL(scan_to(&reading, 4 * FIXTURE_MTU), 1);
+    check_message(reading.batch, 0, pattern, 4 * PAYLOAD);
+    close_reading(&reading);
+}
+
+TEST(batch_knows_how_many_fragments_were_read_up_to_each_message)
+{
+    fill_pattern();
+    reading_t reading = open_reading(directory, 0);
+    const size_t fragments[] = {1, 3, 1, 2};
+    for (size_t i = 0; i < 4; i++)
+    {
+        publish(&reading, pattern, fragments[i] * PAYLOAD);
+    }
+    publish(&reading, pattern, 4 * PAYLOAD);
+    CHECK_EQUAL(aa_batch_scan_image(reading.batch, reading.image, INT64_MAX, 9, NO_LIMIT, NULL), AA_OK);
+    CHECK_EQUAL(reading.batch->count, 4);
+    size_t read = 0;
+    for (size_t i = 0; i < 4; i++)
+    {
+        read += fragments[i];
+        CHECK_EQUAL(reading.batch->fragment_ends[i], read);
+    }
+    CHECK_EQUAL(reading.batch->fragments, read);
+    close_reading(&reading);
+}
+
 TEST(message_that_would_go_over_the_byte_limit_waits_for_the_next_scan)
 {
     fill_pattern();
@@ -707,6 +775,22 @@ TEST(frame_with_an_impossible_length_is_corrupt_and_what_was_before_it_is_kept)
         CHECK_EQUAL(position_of(&reading), 64);
         close_reading(&reading);
     }
+}
+
+TEST(scan_of_a_log_full_of_frames_goes_no_further_than_a_term)
+{
+    reading_t reading = open_reading(directory, 0);
+    for (int64_t position = 0; position < AA_LOG_PARTITIONS * TERM; position += 64)
+    {
+        driver_write_frame(reading.stream.log, position, AA_FRAME_TYPE_PADDING, 0xC0, NULL, 32);
+    }
+    CHECK_EQUAL(scan(&reading), 0);
+    CHECK_EQUAL(position_of(&reading), TERM);
+    const int64_t last_term = ((int64_t)TERM << 31) - TERM / 2;
+    atomic_store(reading.stream.subscriber_position, last_term);
+    CHECK_EQUAL(scan(&reading), 0);
+    CHECK_EQUAL(position_of(&reading), (int64_t)TERM << 31);
+    close_reading(&reading);
 }
 
 TEST(log_full_of_nonsense_never_crashes_nor_hangs)

@@ -164,17 +164,27 @@ static void check_position(const model_t *model)
 
 static void scan_and_commit(model_t *model)
 {
+    const bool is_bounded = below(model, 4) == 0;
     const bool has_limits = below(model, 2) == 0;
     const size_t fragment_limit = has_limits ? 1 + below(model, 20) : SIZE_MAX;
-    const size_t message_limit = has_limits ? 1 + below(model, 20) : SIZE_MAX;
+    const size_t message_limit = has_limits && !is_bounded ? 1 + below(model, 20) : SIZE_MAX;
     const size_t max_bytes = has_limits ? below(model, 10000) : SIZE_MAX;
     aa_batch_t *batch = model->batch;
-    CHECK_EQUAL(aa_batch_scan(batch, &model->image, 1, 0, fragment_limit, message_limit, max_bytes, NULL), AA_OK);
+    const int64_t limit_position = position_of(model) + (int64_t)below(model, 20000);
+    if (is_bounded)
+    {
+        CHECK_EQUAL(aa_batch_scan_image(batch, model->image, limit_position, fragment_limit, max_bytes, NULL), AA_OK);
+        CHECK(batch->count == 0 || batch->stream_positions[batch->count - 1] < limit_position + FIXTURE_MTU);
+    }
+    else
+    {
+        CHECK_EQUAL(aa_batch_scan(batch, &model->image, 1, 0, fragment_limit, message_limit, max_bytes, NULL), AA_OK);
+    }
     CHECK(batch->fragments <= fragment_limit);
     CHECK(batch->count <= message_limit);
     CHECK(batch->count <= 1 || batch->nbytes <= max_bytes);
     CHECK_EQUAL(batch->offsets[batch->count], batch->nbytes);
-    if (has_limits)
+    if (has_limits || is_bounded)
     {
         CHECK(batch->count <= model->available - model->committed);
     }

@@ -278,7 +278,7 @@ static void is_safe_after_close(const char *directory, bool exclusive)
     CHECK_EQUAL(aa_publication_offer(publication, zeros, 100, 0), AA_CLOSED);
     CHECK_EQUAL(aa_publication_offer_vectored(publication, NULL, 0, 0), AA_CLOSED);
     const int32_t length = 100;
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 100, &length, 1), AA_CLOSED);
+    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 100, &length, 1, NULL), AA_CLOSED);
     CHECK_EQUAL(aa_publication_position(publication), 160);
     CHECK_EQUAL(aa_publication_position_limit(publication), limit);
     CHECK_EQUAL(aa_publication_channel_status(publication), 1);
@@ -360,21 +360,23 @@ static void offers_many(const char *directory, bool exclusive)
         lengths[i] = i;
         total += (size_t)i;
     }
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, total, lengths, 100), 100);
+    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, total, lengths, 100, NULL), 100);
     CHECK(aa_publication_position(publication) > TERM);
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 0, lengths, 0), 0);
+    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 0, lengths, 0, NULL), 0);
 
     *stream.limit = aa_publication_position(publication) + 64 * 3;
     const int32_t equal[] = {32, 32, 32, 32, 32};
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, equal, 5), 3);
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, equal, 5), AA_BACK_PRESSURED);
+    int64_t position = -1;
+    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, equal, 5, &position), 3);
+    CHECK_EQUAL(position, aa_publication_position(publication));
+    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, equal, 5, NULL), AA_BACK_PRESSURED);
 
     const int64_t before = aa_publication_position(publication);
     *stream.limit = INT64_MAX;
     const int32_t negative[] = {32, -1}, beyond[] = {32, 129}, too_long[] = {32, TERM / 8 + 1};
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, negative, 2), AA_ARGUMENT);
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, beyond, 2), AA_ARGUMENT);
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, sizeof(zeros), too_long, 2), AA_MESSAGE_TOO_LONG);
+    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, negative, 2, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, beyond, 2, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, sizeof(zeros), too_long, 2, NULL), AA_MESSAGE_TOO_LONG);
     CHECK_EQUAL(aa_publication_position(publication), before);
     aa_publication_release(publication);
     close_stream(&stream);
@@ -383,6 +385,184 @@ static void offers_many(const char *directory, bool exclusive)
 TEST(publication_offers_many_messages_through_rotations_until_back_pressure)
 {
     for_both_kinds(directory, offers_many);
+}
+
+static void offers_equal(const char *directory, bool exclusive)
+{
+    const int64_t start = TERM - 256;
+    stream_t stream = open_stream(directory, NULL, start);
+    aa_publication_t *publication = add_publication(&stream, exclusive);
+    const uint8_t data[] = "abcdefghij";
+    int64_t position = -1;
+
+    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 4, 3, 3, &position), 3);
+    CHECK_EQUAL(position, start + 3 * 64);
+    CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, start) + 1, "abcd", 4), 0);
+    CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, start + 64) + 1, "defg", 4), 0);
+    CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, start + 128) + 1, "ghij", 4), 0);
+
+    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 10, 0, 5, &position), 5);
+    CHECK_EQUAL(position, TERM + 4 * 64);
+    for (int64_t at = TERM; at < position; at += 64)
+    {
+        check_header(&stream, at, 42, AA_FRAME_BEGIN | AA_FRAME_END, 0);
+        CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, at) + 1, data, 10), 0);
+    }
+
+    *stream.limit = position + 3 * 32;
+    CHECK_EQUAL(aa_publication_offer_equal(publication, NULL, 0, 0, 0, 5, NULL), 3);
+    CHECK_EQUAL(aa_publication_offer_equal(publication, NULL, 0, 0, 0, 5, NULL), AA_BACK_PRESSURED);
+    CHECK_EQUAL(aa_publication_offer_equal(publication, NULL, 0, 0, 0, 0, NULL), 0);
+
+    *stream.limit = INT64_MAX;
+    const int64_t before = aa_publication_position(publication);
+    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 11, 0, 1, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 4, 4, 3, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 4, SIZE_MAX / 2, 3, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_offer_equal(publication, zeros, TERM, TERM / 8 + 1, 0, 2, NULL), AA_MESSAGE_TOO_LONG);
+    CHECK_EQUAL(aa_publication_position(publication), before);
+    aa_publication_release(publication);
+    close_stream(&stream);
+}
+
+TEST(publication_offers_equal_records_and_one_record_many_times)
+{
+    for_both_kinds(directory, offers_equal);
+}
+
+/* --- what only exclusive publications do ----------------------------------------------------------------------------
+ */
+
+TEST(publication_appends_padding_that_readers_pass_over)
+{
+    stream_t stream = open_stream(directory, NULL, TERM - 256);
+    aa_publication_t *publication = add_publication(&stream, true);
+    CHECK_EQUAL(aa_publication_append_padding(publication, 0), TERM - 224);
+    CHECK_EQUAL(aa_publication_append_padding(publication, 33), TERM - 128);
+    const aa_frame_t *frame = aa_log_frame_at(stream.log, TERM - 224);
+    CHECK_EQUAL(frame->type, AA_FRAME_TYPE_PADDING);
+    CHECK_EQUAL(frame->length, 65);
+    CHECK_EQUAL(frame->flags, AA_FRAME_BEGIN | AA_FRAME_END);
+    CHECK_EQUAL(aa_publication_append_padding(publication, 200), AA_ADMIN_ACTION);
+    CHECK_EQUAL(aa_publication_append_padding(publication, 200), TERM + 256);
+
+    const size_t longest = TERM / 8 + (TERM / 8 / PAYLOAD + 1) * AA_FRAME_HEADER_LENGTH;
+    CHECK_EQUAL(aa_publication_max_padding_length(publication), aa_align((int64_t)longest, AA_FRAME_ALIGNMENT));
+    CHECK_EQUAL(aa_publication_append_padding(publication, longest + AA_FRAME_ALIGNMENT), AA_MESSAGE_TOO_LONG);
+    CHECK_EQUAL(aa_publication_append_padding(publication, SIZE_MAX), AA_MESSAGE_TOO_LONG);
+    *stream.limit = 0;
+    CHECK_EQUAL(aa_publication_append_padding(publication, 1), AA_BACK_PRESSURED);
+    aa_publication_close(publication);
+    CHECK_EQUAL(aa_publication_append_padding(publication, 1), AA_CLOSED);
+    aa_publication_release(publication);
+
+    publication = add_publication(&stream, false);
+    CHECK_EQUAL(aa_publication_append_padding(publication, 1), AA_ARGUMENT);
+    aa_publication_release(publication);
+    close_stream(&stream);
+}
+
+/* A frame as the publication would write it at a position, header and payload; the bytes it takes. */
+static size_t make_frame(uint8_t *to, const stream_t *stream, int64_t position, const char *payload)
+{
+    const int32_t length = (int32_t)(AA_FRAME_HEADER_LENGTH + strlen(payload));
+    aa_frame_t frame = {
+        .flags = AA_FRAME_BEGIN | AA_FRAME_END,
+        .type = AA_FRAME_TYPE_DATA,
+        .term_offset = aa_log_term_offset(stream->log, position),
+        .session_id = FIXTURE_SESSION_ID,
+        .stream_id = FIXTURE_STREAM_ID,
+        .term_id = aa_log_term_id(stream->log, position),
+        .reserved_value = position,
+    };
+    atomic_init(&frame.length, length);
+    const size_t taken = (size_t)aa_align(length, AA_FRAME_ALIGNMENT);
+    memset(to, 0, taken);
+    memcpy(to, &frame, sizeof(frame));
+    memcpy(to + sizeof(frame), payload, strlen(payload));
+    return taken;
+}
+
+TEST(publication_offers_a_block_of_whole_frames)
+{
+    stream_t stream = open_stream(directory, NULL, TERM - 128);
+    aa_publication_t *publication = add_publication(&stream, true);
+    uint8_t block[256];
+    aa_error_t error = {0};
+    size_t length = make_frame(block, &stream, TERM - 128, "one");
+    length += make_frame(block + length, &stream, TERM - 64, "two");
+    CHECK_EQUAL(aa_publication_offer_block(publication, block, length, &error), TERM);
+    check_header(&stream, TERM - 128, 35, AA_FRAME_BEGIN | AA_FRAME_END, TERM - 128);
+    check_header(&stream, TERM - 64, 35, AA_FRAME_BEGIN | AA_FRAME_END, TERM - 64);
+    CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, TERM - 64) + 1, "two", 3), 0);
+    CHECK_EQUAL(aa_publication_position(publication), TERM);
+
+    /* The term is full: the next block begins the next term. */
+    length = make_frame(block, &stream, TERM, "three");
+    CHECK_EQUAL(aa_publication_offer_block(publication, block, length, &error), TERM + 64);
+    check_header(&stream, TERM, 37, AA_FRAME_BEGIN | AA_FRAME_END, TERM);
+    CHECK_EQUAL(stream.log->metadata->active_term_count, 1);
+    CHECK_EQUAL(aa_publication_offer(publication, zeros, 1, 0), TERM + 128);
+
+    *stream.limit = 0;
+    CHECK_EQUAL(aa_publication_offer_block(publication, block, length, &error), AA_BACK_PRESSURED);
+    aa_publication_close(publication);
+    CHECK_EQUAL(aa_publication_offer_block(publication, block, length, &error), AA_CLOSED);
+    aa_publication_release(publication);
+    close_stream(&stream);
+}
+
+TEST(publication_refuses_a_block_that_it_would_not_have_written)
+{
+    const int64_t start = TERM - 256;
+    stream_t stream = open_stream(directory, NULL, start);
+    aa_publication_t *publication = add_publication(&stream, true);
+    uint8_t good[128], bad[128];
+    CHECK_EQUAL(make_frame(good, &stream, start, "one") + make_frame(good + 64, &stream, start + 64, "two"), 128);
+
+    const struct
+    {
+        size_t offset; /* of the header field that is wrong */
+        size_t width;
+        int32_t value;
+    } wrong[] = {
+        {offsetof(aa_frame_t, length), 4, 0},
+        {offsetof(aa_frame_t, length), 4, -35},
+        {offsetof(aa_frame_t, length), 4, 31},
+        {offsetof(aa_frame_t, length), 4, 129},
+        {offsetof(aa_frame_t, length), 4, INT32_MAX},
+        {offsetof(aa_frame_t, type), 2, 5},
+        {offsetof(aa_frame_t, type), 2, AA_FRAME_TYPE_PADDING},
+        {offsetof(aa_frame_t, term_offset), 4, 0},
+        {offsetof(aa_frame_t, session_id), 4, FIXTURE_SESSION_ID + 1},
+        {offsetof(aa_frame_t, stream_id), 4, FIXTURE_STREAM_ID + 1},
+        {offsetof(aa_frame_t, term_id), 4, FIXTURE_INITIAL_TERM_ID + 1},
+        {64 + offsetof(aa_frame_t, length), 4, 65},
+        {64 + offsetof(aa_frame_t, type), 2, 5},
+        {64 + offsetof(aa_frame_t, term_offset), 4, TERM - 256},
+        {64 + offsetof(aa_frame_t, term_id), 4, 0},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+    {
+        memcpy(bad, good, sizeof(bad));
+        memcpy(bad + wrong[i].offset, &wrong[i].value, wrong[i].width);
+        aa_error_t error = {0};
+        CHECK_EQUAL(aa_publication_offer_block(publication, bad, sizeof(bad), &error), AA_ARGUMENT);
+        CHECK(error.text[0] != '\0');
+    }
+    CHECK_EQUAL(aa_publication_offer_block(publication, good, 0, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_offer_block(publication, good, 100, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_offer_block(publication, good, 96, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_offer_block(publication, zeros, 257, NULL), AA_ARGUMENT);
+    CHECK_EQUAL(aa_publication_position(publication), start);
+    CHECK_EQUAL(aa_log_frame_at(stream.log, start)->length, 0);
+    CHECK_EQUAL(aa_publication_offer_block(publication, good, sizeof(good), NULL), start + 128);
+    aa_publication_release(publication);
+
+    publication = add_publication(&stream, false);
+    CHECK_EQUAL(aa_publication_offer_block(publication, good, sizeof(good), NULL), AA_ARGUMENT);
+    aa_publication_release(publication);
+    close_stream(&stream);
 }
 
 /* --- dying publishers ------------------------------------------------------------------------------------------------

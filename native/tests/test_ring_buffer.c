@@ -169,6 +169,26 @@ TEST(ring_buffer_pads_to_its_end_where_a_record_does_not_fit)
     aa_cnc_release(cnc);
 }
 
+TEST(ring_buffer_is_full_where_only_both_ends_together_have_room)
+{
+    aa_cnc_t *cnc = open_new_cnc(directory);
+    aa_ring_buffer_t *ring_buffer = &cnc->to_driver;
+    const uint8_t message[512] = {0};
+    size_t bytes = 0;
+    CHECK_EQUAL(aa_ring_buffer_write(ring_buffer, 1, message, 8), AA_OK);
+    CHECK_EQUAL(driver_read_commands(ring_buffer, count_bytes, &bytes), 1);
+    for (int i = 0; i < 7; i++)
+    {
+        CHECK_EQUAL(aa_ring_buffer_write(ring_buffer, 1, message, 512), AA_OK);
+    }
+    /* 440 bytes at the end, 16 at the beginning. */
+    CHECK_EQUAL(aa_ring_buffer_write(ring_buffer, 1, message, 440), AA_FULL);
+    CHECK_EQUAL(ring_buffer->trailer->tail_position, 16 + 7 * 520);
+    CHECK_EQUAL(aa_ring_buffer_write(ring_buffer, 1, message, 432), AA_OK);
+    CHECK_EQUAL(ring_buffer->trailer->tail_position, CAPACITY);
+    aa_cnc_release(cnc);
+}
+
 TEST(ring_buffer_without_room_is_full_until_the_driver_reads)
 {
     aa_cnc_t *cnc = open_new_cnc(directory);

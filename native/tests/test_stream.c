@@ -105,20 +105,65 @@ static uint32_t publish_run(const publisher_t *publisher, uint32_t sequence, uin
     int64_t appended;
     do
     {
-        appended = aa_publication_offer_many(publisher->publication, scratch, total, lengths, count);
+        appended = aa_publication_offer_many(publisher->publication, scratch, total, lengths, count, NULL);
     } while (is_worth_another_try(appended));
     return (uint32_t)appended;
+}
+
+static int64_t publish_claimed(const publisher_t *publisher, const uint8_t *message, size_t length)
+{
+    aa_claim_t *claim = NULL;
+    int64_t result = aa_publication_try_claim(publisher->publication, length, &claim);
+    if (result > 0)
+    {
+        memcpy(aa_claim_data(claim), message, length);
+        CHECK_EQUAL(aa_claim_commit(claim, AA_FRAME_BEGIN | AA_FRAME_END, 0), AA_OK);
+        aa_claim_release(claim);
+    }
+    return result;
+}
+
+/* What is aborted must not be seen, whatever was written into it. */
+static int64_t claim_in_vain(const publisher_t *publisher, size_t length)
+{
+    aa_claim_t *claim = NULL;
+    int64_t result = aa_publication_try_claim(publisher->publication, length, &claim);
+    if (result > 0)
+    {
+        memset(aa_claim_data(claim), 0x55, length);
+        CHECK_EQUAL(aa_claim_abort(claim), AA_OK);
+        aa_claim_release(claim);
+    }
+    return result;
 }
 
 static void publish_one(const publisher_t *publisher, uint32_t sequence, uint8_t *scratch)
 {
     const size_t length = make_message(scratch, publisher->plan, publisher->number, sequence);
+    const bool is_claimable = length <= (size_t)aa_publication_max_payload_length(publisher->publication);
     const aa_slice_t parts[] = {{scratch, length / 3}, {NULL, 0}, {scratch + length / 3, length - length / 3}};
+    if (is_claimable && sequence % 7 == 0)
+    {
+        while (is_worth_another_try(claim_in_vain(publisher, length)))
+        {
+        }
+    }
     int64_t result;
     do
     {
-        result = sequence % 2 == 0 ? aa_publication_offer(publisher->publication, scratch, length, sequence)
-                                   : aa_publication_offer_vectored(publisher->publication, parts, 3, sequence);
+        switch (sequence % 3)
+        {
+        case 0:
+            result = aa_publication_offer(publisher->publication, scratch, length, sequence);
+            break;
+        case 1:
+            result = aa_publication_offer_vectored(publisher->publication, parts, 3, sequence);
+            break;
+        default:
+            result = is_claimable
+                         ? publish_claimed(publisher, scratch, length)
+                         : aa_publication_offer_equal(publisher->publication, scratch, length, length, 0, 1, NULL);
+        }
     } while (is_worth_another_try(result));
 }
 

@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import struct
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -91,7 +90,7 @@ async def test_a_directory_without_a_driver_is_named(aeron_dir: Path) -> None:
 async def test_the_directory_of_a_killed_driver_is_stale(driver: MediaDriver) -> None:
     os.kill(driver.pid, signal.SIGKILL)
     await driver.wait_exit()
-    time.sleep(0.5)
+    await anyio.sleep(0.5)
     error = await refused(driver.aeron_dir)
     assert isinstance(error, DriverNotRunningError)
     assert "stale" in str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -61,7 +61,7 @@ async def clients_of_external_drivers(
 async def test_a_killed_driver_closes_everything_with_its_reason(
     runtime_dir: Path,
     aeron_dir: Path,
-    clients: Callable[..., AsyncIterator[tuple[Client, MediaDriver]]],
+    clients: Callable[..., AbstractAsyncContextManager[tuple[Client, MediaDriver]]],
     error: type[ClientClosedError],
     reason: CloseReason,
 ) -> None:
@@ -160,82 +160,63 @@ async def test_messages_that_had_arrived_are_lost_with_their_driver_and_nothing_
 # --- async for ---------------------------------------------------------------------------------------------------
 
 
-async def serve(client: Client) -> None:
-    """Shows that the client works, and ends with it."""
+async def serve_until_killed(client: Client, driver_pid: int) -> None:
+    """Shows that the client works, kills its driver, and ends as a program would that serves on."""
     publication, subscription = await open_pair(client, "aeron:ipc", 1001)
     await publication.publish(b"works")
     assert await take(subscription.payloads(), 1) == [b"works"]
-    async for _ in subscription:
-        pass
-
-
-async def kill_drivers(pid: Callable[[], int | None], times: int) -> None:
-    """Kills the driver a moment after it has come, again and again."""
-    killed: set[int] = set()
-    while len(killed) < times:
-        await anyio.sleep(0.1)
-        current = pid()
-        if current is not None and current not in killed:
-            killed.add(current)
-            os.kill(current, signal.SIGKILL)
+    os.kill(driver_pid, signal.SIGKILL)
+    with anyio.fail_after(LIMIT):
+        async for _ in subscription:
+            pass
 
 
 @pytest.mark.parametrize("private", [True, False], ids=["private", "named"])
 async def test_iteration_gives_a_working_client_after_each_death(
     runtime_dir: Path, aeron_dir: Path, private: bool
 ) -> None:
-    drivers: list[MediaDriver] = []
+    pids: list[int] = []
     reasons: list[CloseReason] = []
-    config = quick_config() if private else quick_config(aeron_dir=aeron_dir)
-    async for client in connect(driver=config):
+    async for client in connect(driver=quick_config() if private else quick_config(aeron_dir=aeron_dir)):
         async with client:
             assert client.driver is not None
-            drivers.append(client.driver)
-            if len(drivers) == 4:
-                publication, subscription = await open_pair(client, "aeron:ipc", 1001)
-                await publication.publish(b"still here")
-                assert await take(subscription.payloads(), 1) == [b"still here"]
+            pids.append(client.driver.pid)
+            if len(pids) == 4:
                 break
-            with anyio.fail_after(LIMIT):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(kill_drivers, lambda: drivers[-1].pid, 1)
-                    try:
-                        await serve(client)
-                    except ClientClosedError as error:
-                        reasons.append(error.reason)
-            continue
+            try:
+                await serve_until_killed(client, client.driver.pid)
+            except ClientClosedError as error:
+                reasons.append(error.reason)
+                continue
     assert reasons == [CloseReason.DRIVER_SHUTDOWN] * 3
-    assert len({driver.pid for driver in drivers}) == 4
-    await eventually(lambda: not any(is_running(driver.pid) for driver in drivers))
+    assert len(set(pids)) == 4
+    await eventually(lambda: not any(map(is_running, pids)))
     await eventually(lambda: private_folders(runtime_dir) == [] and not aeron_dir.exists())
 
 
 async def test_iteration_waits_for_an_external_driver_to_come_back(aeron_dir: Path) -> None:
     clients: list[Client] = []
+    drivers: list[MediaDriver] = []
 
     async def stay_connected() -> None:
         async for client in connect(aeron_dir, driver_timeout=0.5, keepalive_interval=0.05):
             async with client:
                 clients.append(client)
-                with pytest.raises(ClientClosedError):
-                    await serve(client)
+                with pytest.raises(DriverTimeoutError):
+                    await serve_until_killed(client, drivers[-1].pid)
             if len(clients) == 2:
                 break
 
     with anyio.fail_after(LIMIT):
         async with anyio.create_task_group() as tasks:
-            async with MediaDriver(quick_config(aeron_dir=aeron_dir)) as first:
-                tasks.start_soon(stay_connected)
-                await eventually(lambda: len(clients) == 1)
-                os.kill(first.pid, signal.SIGKILL)
-                await eventually(lambda: clients[0].is_closed)
-            # Long enough for attempts that find no driver.
-            await anyio.sleep(0.8)
-            async with MediaDriver(quick_config(aeron_dir=aeron_dir)) as second:
-                await eventually(lambda: len(clients) == 2)
-                await anyio.sleep(0.2)
-                os.kill(second.pid, signal.SIGKILL)
-                await eventually(lambda: clients[1].is_closed)
+            for start in (1, 2):
+                async with MediaDriver(quick_config(aeron_dir=aeron_dir)) as driver:
+                    drivers.append(driver)
+                    if start == 1:
+                        tasks.start_soon(stay_connected)
+                    await eventually(lambda: len(clients) == len(drivers) and clients[-1].is_closed)
+                # Long enough for attempts that find no driver.
+                await anyio.sleep(0.8)
 
 
 @pytest.mark.parametrize("closed", [True, False], ids=["closed", "left open"])

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from aeron_async import (
@@ -132,7 +133,11 @@ async def test_a_closed_publication_takes_nothing(client: Client) -> None:
     assert publication.offer(b"late") is OfferResult.CLOSED
     assert publication.offer_vectored([b"late"]) is OfferResult.CLOSED
     assert publication.offer_many([b"late"]) is OfferResult.CLOSED
-    for attempt in (publication.publish(b"late"), publication.publish_vectored([b"late"]), publication.wait_connected()):
+    for attempt in (
+        publication.publish(b"late"),
+        publication.publish_vectored([b"late"]),
+        publication.wait_connected(),
+    ):
         with pytest.raises(PublicationClosedError):
             await attempt
     assert not publication.is_connected
@@ -200,7 +205,7 @@ async def test_closing_the_client_ends_an_add_that_waits(shared_dir: Path) -> No
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
             tasks.start_soon(add)
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         await client.aclose()
     assert len(outcomes) == 20
     for outcome in outcomes:

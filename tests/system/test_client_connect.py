@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 import aeron_async
@@ -333,7 +334,7 @@ async def test_async_on_close_is_awaited(aeron_dir: Path) -> None:
     told: list[CloseReason] = []
 
     async def closed(reason: CloseReason) -> None:
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         told.append(reason)
 
     async with connect(aeron_dir, on_close=closed):

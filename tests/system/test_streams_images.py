@@ -108,9 +108,7 @@ async def test_an_image_is_there_before_its_handler_hears_of_it(client: Client, 
     assert seen == [True]
 
 
-async def test_async_handlers_run_in_order_and_may_add_resources(
-    client: Client, channel: str, stream_id: int
-) -> None:
+async def test_async_handlers_run_in_order_and_may_add_resources(client: Client, channel: str, stream_id: int) -> None:
     steps: list[tuple[str, int]] = []
     answers = await client.add_subscription(channel, stream_id + 50_000)
 
@@ -185,9 +183,7 @@ async def test_every_subscription_gets_the_whole_stream(
             assert await take(subscription.payloads(), 100) == published
 
 
-async def test_publishers_that_come_and_go_are_all_heard_in_full(
-    client: Client, channel: str, stream_id: int
-) -> None:
+async def test_publishers_that_come_and_go_are_all_heard_in_full(client: Client, channel: str, stream_id: int) -> None:
     subscription = await client.add_subscription(channel, stream_id)
     received: list[bytes] = []
 

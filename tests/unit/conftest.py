@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 import aeron_async
 from tests.fakes import FakeDriver
-from tests.unit.rig import Bench, Rig
+from tests.unit.rig import Bench, PublicationStream, Rig
 
 
 @pytest.fixture
@@ -25,6 +25,18 @@ def driver(tmp_path: Path) -> Iterator[FakeDriver]:
 def rig(driver: FakeDriver) -> Rig:
     """A conductor on the fake driver, with no loop."""
     return Rig(driver)
+
+
+@pytest.fixture(params=["shared", "exclusive"])
+def add(request: pytest.FixtureRequest) -> Callable[..., PublicationStream]:
+    """Adds a publication of each kind."""
+    return {"shared": Bench.add_publication, "exclusive": Bench.add_exclusive_publication}[request.param]
+
+
+@pytest.fixture
+def stream(rig: Rig, add: Callable[..., PublicationStream]) -> PublicationStream:
+    """A publication of each kind."""
+    return add(rig)
 
 
 @pytest.fixture

@@ -12,7 +12,14 @@ import anyio
 
 from aeron_async._control import Timeout
 from aeron_async._core import Broadcast, Cnc
-from aeron_async.conductor import ClientConductor, ConductorSettings, Handler, ImageHandlers, Registration
+from aeron_async.conductor import (
+    ClientConductor,
+    ClientHandlers,
+    ConductorSettings,
+    Handler,
+    ImageHandlers,
+    Registration,
+)
 from aeron_async.counters import Counter
 from aeron_async.errors import AeronError, ClosedError, CloseReason
 from aeron_async.protocol import responses
@@ -25,6 +32,7 @@ from tests.fakes import FakeCounter, FakeDriver, FakeLog
 IPC = "aeron:ipc"
 STREAM_ID = 10
 NO_LIMIT = 1 << 62
+NO_HANDLERS = ClientHandlers()
 
 C = TypeVar("C", bound=Command)
 
@@ -139,9 +147,14 @@ class Bench:
         return PublicationStream(registration.result(), log, counter)
 
     def add_subscription(
-        self, *, on_available: Handler | None = None, on_unavailable: Handler | None = None, status_id: int = -1
+        self,
+        channel: str = IPC,
+        *,
+        on_available: Handler | None = None,
+        on_unavailable: Handler | None = None,
+        status_id: int = -1,
     ) -> Subscription:
-        registration = self.conductor.add_subscription(IPC, STREAM_ID, ImageHandlers(on_available, on_unavailable))
+        registration = self.conductor.add_subscription(channel, STREAM_ID, ImageHandlers(on_available, on_unavailable))
         (command,) = self.driver.receive()
         self.answer(responses.SubscriptionReady(command.correlation_id, status_id))
         subscription: Subscription = registration.result()
@@ -255,7 +268,7 @@ class Surroundings:
 class Rig(Bench):
     """A conductor without a loop, at a time that the test sets."""
 
-    def __init__(self, driver: FakeDriver, **settings: Any) -> None:
+    def __init__(self, driver: FakeDriver, *, handlers: ClientHandlers = NO_HANDLERS, **settings: Any) -> None:
         self.now = 1000.0
         self.epoch_ms = 1_800_000_000_000
         self.surroundings = Surroundings()
@@ -278,6 +291,7 @@ class Rig(Bench):
             self.surroundings,
             self.surroundings,
             now=self.now,
+            handlers=handlers,
             epoch_ms=lambda: self.epoch_ms,
         )
         super().__init__(driver, conductor, lambda: self.now)

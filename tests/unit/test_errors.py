@@ -39,6 +39,7 @@ BASES: dict[str, tuple[type[BaseException], ...]] = {
     "BackPressuredError": (errors.AeronError, TimeoutError),
     "MaxPositionExceededError": (errors.AeronError,),
     "AddTimeoutError": (errors.AeronError, TimeoutError),
+    "CallTimeoutError": (errors.AeronError, TimeoutError),
     "ForkedClientError": (errors.AeronError,),
     "RemoteError": (errors.AeronError,),
 }
@@ -103,7 +104,7 @@ def test_a_refusal_for_lack_of_storage_is_both_kinds_and_says_what_to_do() -> No
 
 def test_a_message_that_is_too_long_says_both_lengths() -> None:
     error = errors.MessageTooLongError(8193, 8192)
-    assert (error.length, error.max_message_length) == (8193, 8192)
+    assert (error.length, error.limit) == (8193, 8192)
     assert "8193" in str(error)
     assert "max_message_length=8192" in str(error)
 

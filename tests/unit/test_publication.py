@@ -31,17 +31,6 @@ from tests.unit.rig import IPC, STREAM_ID, Bench, PublicationStream, Rig, until
 MAX_POSITION = TERM_MIN_LENGTH << 31
 
 
-@pytest.fixture(params=["shared", "exclusive"])
-def add(request: pytest.FixtureRequest) -> Callable[..., PublicationStream]:
-    """Adds a publication of each kind."""
-    return {"shared": Bench.add_publication, "exclusive": Bench.add_exclusive_publication}[request.param]
-
-
-@pytest.fixture
-def stream(rig: Rig, add: Callable[..., PublicationStream]) -> PublicationStream:
-    return add(rig)
-
-
 # --- offers -----------------------------------------------------------------------------------------------------------
 
 

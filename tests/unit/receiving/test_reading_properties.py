@@ -112,6 +112,51 @@ def polls_and_raises(alone: bool, after: int) -> Step:
     return step
 
 
+def receiver(stream: Stream, actions: list[Action | None]) -> Callable[[memoryview, Header], Action | None]:
+    """A handler that answers with one action after the other, and receives what it does not abort."""
+    rest = iter(actions)
+
+    def handler(payload: memoryview, header: Header) -> Action | None:
+        action = next(rest, None)
+        if action is not Action.ABORT:
+            stream.received.append(bytes(payload))
+        return action
+
+    return handler
+
+
+def polls_controlled(alone: bool, actions: list[Action | None], fragment_limit: int) -> Step:
+    async def step(stream: Stream) -> None:
+        source_of(stream, alone).controlled_poll(receiver(stream, actions), fragment_limit)
+
+    return step
+
+
+def polls_bounded(actions: list[Action | None] | None, length: int, fragment_limit: int) -> Step:
+    """A bounded poll, controlled where there are actions."""
+
+    async def step(stream: Stream) -> None:
+        image = stream.image
+        poll = image.bounded_poll if actions is None else image.bounded_controlled_poll
+        poll(receiver(stream, actions or []), image.position + length, fragment_limit)
+
+    return step
+
+
+class Refused(Exception):
+    pass
+
+
+def whole_messages(block: Block) -> list[bytes]:
+    """The messages of a block; where it begins or ends within one, it is refused."""
+    messages = [b""]
+    for payload in block.payloads():
+        header = DataHeader.decode(
+            bytes(block.buffer[payload_offset(block, payload) - DATA_HEADER_LENGTH :][:DATA_HEADER_LENGTH])
+        )
+    return messages
+
+
 def polls_batch(alone: bool, limit: int, max_bytes: int) -> Step:
     async def step(stream: Stream) -> None:
         stream.received += source_of(stream, alone).poll_batch(limit, max_bytes=max_bytes)

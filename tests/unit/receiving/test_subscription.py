@@ -18,23 +18,6 @@ MTU = 1408
 MAX_PAYLOAD = MTU - 32
 
 
-@pytest.fixture
-def subscription(rig: Rig) -> Subscription:
-    return rig.add_subscription()
-
-
-@pytest.fixture
-def stream(rig: Rig, subscription: Subscription) -> ImageStream:
-    """The only image of `subscription`."""
-    return rig.add_image(subscription)
-
-
-@pytest.fixture(params=["subscription", "image"])
-def source(request: pytest.FixtureRequest, subscription: Subscription, stream: ImageStream) -> Subscription | Image:
-    """What is read: the subscription, or its only image."""
-    return {"subscription": subscription, "image": stream.image}[request.param]
-
-
 def polled(source: Subscription | Image, fragment_limit: int = 10) -> list[bytes]:
     """The payloads of one poll."""
     payloads: list[bytes] = []

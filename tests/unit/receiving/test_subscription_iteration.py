@@ -37,12 +37,6 @@ def stream(bench: Bench, subscription: Subscription) -> ImageStream:
     return bench.add_image(subscription)
 
 
-@pytest.fixture(params=["subscription", "image"])
-def source(request: pytest.FixtureRequest, subscription: Subscription, stream: ImageStream) -> Source:
-    """What is read: the subscription, or its only image."""
-    return {"subscription": subscription, "image": stream.image}[request.param]
-
-
 class Payloads:
     """An iteration of the library, whatever it delivers, as one over payloads."""
 

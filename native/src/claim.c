@@ -1,0 +1,80 @@
+#include "claim.h"
+
+#include <stdlib.h>
+
+aa_claim_t *aa_claim_create(aa_log_t *log)
+{
+    aa_claim_t *claim = calloc(1, sizeof(*claim));
+    if (claim != NULL)
+    {
+        claim->log = aa_log_reference(log);
+    }
+    return claim;
+}
+
+void aa_claim_begin(aa_claim_t *claim, aa_frame_t *frame, int32_t frame_length)
+{
+    claim->frame = frame;
+    claim->frame_length = frame_length;
+    claim->term_id = frame->term_id;
+    atomic_init(&claim->is_open, true);
+}
+
+void aa_claim_release(aa_claim_t *claim)
+{
+    if (claim != NULL)
+    {
+        aa_log_release(claim->log);
+        free(claim);
+    }
+}
+
+uint8_t *aa_claim_data(aa_claim_t *claim)
+{
+    return (uint8_t *)(claim->frame + 1);
+}
+
+/* Whether the frame is still ours: the driver makes padding of one that was held for too long, and uses its place
+ * again some terms later. */
+static bool is_held(const aa_claim_t *claim)
+{
+    return atomic_load_explicit(&claim->frame->length, memory_order_acquire) == -claim->frame_length &&
+           claim->frame->term_id == claim->term_id;
+}
+
+/* Release pairs with the acquire of whoever reads the length: subscribers and the driver. */
+static bool publish(aa_claim_t *claim)
+{
+    int32_t held_length = -claim->frame_length;
+    return atomic_compare_exchange_strong_explicit(
+        &claim->frame->length, &held_length, claim->frame_length, memory_order_release, memory_order_relaxed);
+}
+
+int aa_claim_commit(aa_claim_t *claim, uint8_t flags, int64_t reserved_value)
+{
+    if (!atomic_exchange_explicit(&claim->is_open, false, memory_order_relaxed))
+    {
+        return AA_ARGUMENT;
+    }
+    if (!is_held(claim))
+    {
+        return AA_CLOSED;
+    }
+    claim->frame->flags = flags;
+    claim->frame->reserved_value = reserved_value;
+    return publish(claim) ? AA_OK : AA_CLOSED;
+}
+
+int aa_claim_abort(aa_claim_t *claim)
+{
+    if (!atomic_exchange_explicit(&claim->is_open, false, memory_order_relaxed))
+    {
+        return AA_ARGUMENT;
+    }
+    if (!is_held(claim))
+    {
+        return AA_CLOSED;
+    }
+    claim->frame->type = AA_FRAME_TYPE_PADDING;
+    return publish(claim) ? AA_OK : AA_CLOSED;
+}
