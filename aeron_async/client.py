@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 import anyio
 import anyio.lowlevel
 
+from aeron_async._closing import ClosedOnExit
 from aeron_async._control import CLIENT_TIMEOUT, Timeout
 from aeron_async._core import Broadcast, Cnc
 from aeron_async._handlers import HandlerRunner
@@ -91,7 +92,7 @@ class _Session:
             loop_stall_limit=settings.loop_stall_limit,
             on_broadcast=lambda: self._duty.wake(),
         )
-        self._duty = ConductorTask(self.conductor, self._waker.beat)
+        self._duty = ConductorTask(self.conductor, self._waker.beat, self.failed)
         self._task = spawn(self._run, f"aeron_async: conductor of client {client_id}")
         _sessions.add(self)
 
@@ -99,10 +100,16 @@ class _Session:
         """The result of a command; cancelled or late, it is taken back."""
         event = anyio.Event()
         registration.on_done = event.set
+        heartbeat = self.cnc.driver_heartbeat()
         try:
             with anyio.move_on_after(self.seconds(timeout)):
                 if not registration.is_done:
                     await event.wait()
+            if timeout is CLIENT_TIMEOUT:
+                # A driver that has given no sign of life since is about to be found dead: that is the better answer.
+                while not registration.is_done and self.cnc.driver_heartbeat() == heartbeat:
+                    with anyio.move_on_after(self.settings.keepalive_interval):
+                        await event.wait()
         except BaseException:
             self.conductor.abandon(registration)
             raise
@@ -218,7 +225,7 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 atexit.register(_at_exit)
 
 
-class Client:
+class Client(ClosedOnExit):
     """A connected client. Obtained from `connect`. Source: Aeron's `Aeron`."""
 
     def __init__(
@@ -226,12 +233,17 @@ class Client:
     ) -> None:
         self._session = session
         self._release = release
+        self._releasing = anyio.Lock()
         self.aeron_dir = aeron_dir
         """The driver's directory."""
         self.driver = driver
         """The driver where this client's `connect` owns it, else None."""
-        self.counters = session.counters
-        """All counters of the driver."""
+
+    @property
+    def counters(self) -> CountersReader:
+        """All counters of the driver. Raises `ForkedClientError`."""
+        self._session.check_process()
+        return self._session.counters
 
     @property
     def client_id(self) -> int:
@@ -370,18 +382,12 @@ class Client:
     async def aclose(self) -> None:
         """Closes the client and all its resources, and stops a driver that only it used; again it does nothing.
 
-        Cancelling it does not keep it from being done.
+        Cancelling it does not keep it from being done. Of several calls at once each returns when it is.
         """
         await self._session.aclose()
-        await self._release()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
+        with anyio.CancelScope(shield=True):
+            async with self._releasing:
+                await self._release()
 
     def __repr__(self) -> str:
         state = "open" if self.close_reason is None else self.close_reason.name

@@ -749,10 +749,13 @@ class ClientConductor:
 class ConductorTask:
     """Runs a conductor's duty cycle in the running loop: at once when something arrived, else at its next deadline."""
 
-    def __init__(self, conductor: ClientConductor, beat: Callable[[], None]) -> None:
-        """`beat` is called after each duty cycle."""
+    def __init__(
+        self, conductor: ClientConductor, beat: Callable[[], None], failed: Callable[[Exception], None]
+    ) -> None:
+        """`beat` is called after each duty cycle, `failed` with what should not have gone wrong in one."""
         self._conductor = conductor
         self._beat = beat
+        self._failed = failed
         self._wake = anyio.Event()
 
     def wake(self) -> None:
@@ -764,7 +767,11 @@ class ConductorTask:
         conductor = self._conductor
         while not conductor.is_closed:
             self._wake = anyio.Event()
-            conductor.do_work(time.monotonic())
+            try:
+                conductor.do_work(time.monotonic())
+            except Exception as error:
+                # One response that could not be dealt with must not end the client.
+                self._failed(error)
             self._beat()
             with anyio.move_on_after(conductor.idle_time(time.monotonic())):
                 await self._wake.wait()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
+from aeron_async._closing import ClosedOnExit
 from aeron_async._control import Control
 from aeron_async._core import Cnc
 from aeron_async._native import ffi, lib
@@ -92,7 +92,7 @@ class CountersReader:
         )
 
 
-class Counter:
+class Counter(ClosedOnExit):
     """A counter that this client may write to. Obtained from `Client.add_counter` and `Client.add_static_counter`.
 
     Source: Aeron's `Counter`.
@@ -150,14 +150,6 @@ class Counter:
     async def aclose(self) -> None:
         """Gives the counter back to the driver, or lets go of a static one; again it does nothing."""
         await self._control.close_resource(self._correlation_id)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         return f"<Counter id={self.id} label={self.label!r} value={self.value} is_closed={self._closed}>"

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
 
 from aeron_async._buffers import BytesLike as BytesLike
 from aeron_async._buffers import Records, all_bytes_of, bytes_of, view_of
+from aeron_async._closing import ClosedOnExit
 from aeron_async._control import CLIENT_TIMEOUT, Control, Timeout
 from aeron_async._core import log_info
 from aeron_async._native import ffi, lib
@@ -59,11 +59,11 @@ class OfferResult(IntEnum):
     """The log buffer holds what cannot be true."""
 
 
-class Publication:
+class Publication(ClosedOnExit):
     """A publication that any number of clients may share, by channel and stream id.
 
-    Obtained from `Client.add_publication`. `offer` and `offer_many` may be called from any thread; what is awaited
-    belongs to the client's loop. Source: Aeron's `ConcurrentPublication`.
+    Obtained from `Client.add_publication`. Offers and claims may be made from any thread; what is awaited belongs to
+    the client's loop. Source: Aeron's `ConcurrentPublication`.
     """
 
     is_exclusive = False
@@ -341,14 +341,6 @@ class Publication:
         """
         await self._control.close_resource(self.registration_id)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} channel={self.channel!r} stream_id={self.stream_id} "
@@ -423,13 +415,14 @@ class Publication:
         self, attempt: Callable[[], T | OfferResult], deadline: float, result: T | OfferResult | None = None
     ) -> T:
         """What `attempt` gives that is no `OfferResult`. `result` is what it gave before, where it was made already."""
-        result = attempt() if result is None else result
+        if result is None or result is OfferResult.ADMIN_ACTION:
+            result = _through_rotation(attempt)
         while isinstance(result, OfferResult):
             with anyio.CancelScope(deadline=deadline) as scope:
                 await self._wait(result)
             if scope.cancelled_caught:
                 raise self._error(result)
-            result = attempt()
+            result = _through_rotation(attempt)
         return result
 
     async def _wait(self, result: OfferResult) -> None:
@@ -459,6 +452,12 @@ class Publication:
             vars(error)["appended"] = appended
             raise
         return int(position[0])
+
+
+def _through_rotation(attempt: Callable[[], T | OfferResult]) -> T | OfferResult:
+    """Makes the attempt, and again at once where it has turned to the next term."""
+    result = attempt()
+    return attempt() if result is OfferResult.ADMIN_ACTION else result
 
 
 def _in_runs(messages: Iterable[BytesLike]) -> Iterator[list[bytes]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 
+from aeron_async._closing import ClosedOnExit
 from aeron_async._control import CLIENT_TIMEOUT, Control, Timeout
 from aeron_async._local_addresses import CHANNEL_ACTIVE
 from aeron_async._native import lib
@@ -21,7 +21,7 @@ from aeron_async.image import Image
 __all__ = ["Header", "Image", "Message", "MessageBatch", "Subscription"]
 
 
-class Subscription(Readable):
+class Subscription(ClosedOnExit, Readable):
     """A subscription: the images of all publishers of a channel and stream id.
 
     Obtained from `Client.add_subscription`. One reader at a time. Source: Aeron's `Subscription`.
@@ -162,14 +162,6 @@ class Subscription(Readable):
     async def aclose(self) -> None:
         """Closes the subscription and waits for the driver's answer; again it does nothing."""
         await self._control.close_resource(self.registration_id)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         return (

@@ -62,6 +62,11 @@ def free_udp_port_pair() -> int:
             return port
 
 
+async def echo(request: bytes) -> bytes:
+    """A handler that returns what it gets."""
+    return request
+
+
 @dataclass
 class PlainDialler:
     """A dialler of plain publications and subscriptions; it reads what it is told to."""

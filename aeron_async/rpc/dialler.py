@@ -29,7 +29,7 @@ from aeron_async.rpc.route import Route, added
 from aeron_async.subscription import Image
 
 # How often a dialler looks whether the server still takes its requests, in seconds.
-_CONNECTION_CHECK = 0.05
+_CONNECTION_CHECK = 0.1
 
 # Back-off of a dialler whose server is lost and whose attempts fail, in seconds.
 _FIRST_BACKOFF = 0.05

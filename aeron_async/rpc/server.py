@@ -53,6 +53,7 @@ async def serve(
 
     `response_channel` has `control-mode=response`. It defaults to `aeron:ipc?control-mode=response`, or for UDP to one
     whose `control` is the endpoint of `channel` with the next port; `response_stream_id` defaults to `stream_id + 1`.
+    Each dialler takes two logs of the driver, one on either channel, whose size `term-length` sets.
 
     A dialler that takes no reply for 5 seconds is given up: its replies are dropped, and the end of its response stream
     tells it so. Nobody else waits for it. Leaving the context cancels the handlers that run and waits for them; their
@@ -241,7 +242,7 @@ class _Session:
         try:
             async with await added(add) as publication:
                 try:
-                    await self._serve(publication)
+                    await self._send_waiting(publication)
                 except AeronError:
                     # Without that, the driver would wait for the dialler to read what it has.
                     publication.revoke_on_close = True
@@ -255,7 +256,7 @@ class _Session:
             # Its requests are read and dropped.
             self._hold(False)
 
-    async def _serve(self, publication: ExclusivePublication) -> None:
+    async def _send_waiting(self, publication: ExclusivePublication) -> None:
         await publication.wait_connected(_REPLY_TIMEOUT)
         self._publication = publication
         while True:

@@ -92,6 +92,11 @@ aa_log_t *aa_log_reference(aa_log_t *log);
 void aa_log_release(aa_log_t *log);
 void aa_log_info(const aa_log_t *log, aa_log_info_t *info);
 
+static inline bool aa_log_is_connected(const aa_log_t *log)
+{
+    return atomic_load_explicit(&log->metadata->is_connected, memory_order_acquire) == 1;
+}
+
 /* Term ids wrap, so a count of terms is their difference modulo 2^32. */
 static inline int32_t aa_log_term_count(const aa_log_t *log, int32_t term_id)
 {

@@ -2,7 +2,6 @@
 #ifndef AA_PUBLICATION_H
 #define AA_PUBLICATION_H
 
-#include "claim.h"
 #include "cnc.h"
 #include "log_buffer.h"
 
@@ -37,10 +36,5 @@ int64_t aa_publication_offer_many(
 int64_t aa_publication_offer_equal(
     aa_publication_t *publication, const uint8_t *data, size_t data_length, size_t length, size_t stride, size_t count,
     int64_t *position);
-int64_t aa_publication_try_claim(aa_publication_t *publication, size_t length, aa_claim_t **claim);
-int64_t aa_publication_append_padding(aa_publication_t *publication, size_t length);
-int32_t aa_publication_max_padding_length(const aa_publication_t *publication);
-int64_t
-aa_publication_offer_block(aa_publication_t *publication, const uint8_t *block, size_t length, aa_error_t *error);
 
 #endif

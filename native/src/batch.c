@@ -501,12 +501,11 @@ int aa_batch_scan_image(
 
 static void commit_share(const aa_batch_t *columns, const share_t *share, size_t count)
 {
-    aa_image_t *image = share->image;
-    if (share->epoch != image->epoch)
+    if (share->epoch == share->image->epoch)
     {
-        return;
+        aa_image_advance(
+            share->image, count < share->end_row ? columns->stream_positions[count - 1] : share->end_position);
     }
-    aa_image_advance(image, count < share->end_row ? columns->stream_positions[count - 1] : share->end_position);
 }
 
 void aa_batch_commit(aa_batch_t *columns, size_t count)

@@ -1,23 +1,60 @@
 #include "claim.h"
 
+#include "reservation.h"
+
 #include <stdlib.h>
 
-aa_claim_t *aa_claim_create(aa_log_t *log)
+struct aa_claim
 {
-    aa_claim_t *claim = calloc(1, sizeof(*claim));
-    if (claim != NULL)
-    {
-        claim->log = aa_log_reference(log);
-    }
-    return claim;
+    aa_log_t *log;
+    aa_frame_t *frame;
+    int32_t frame_length;
+    int32_t term_id;
+    _Atomic bool is_open;
+};
+
+static void begin(aa_claim_t *claim, const aa_publication_t *publication, const aa_slot_t *slot, size_t length)
+{
+    claim->log = aa_log_reference(publication->log);
+    claim->frame_length = (int32_t)length + AA_FRAME_HEADER_LENGTH;
+    claim->frame = aa_slot_begin_frame(publication, slot, claim->frame_length);
+    claim->term_id = slot->term_id;
+    atomic_init(&claim->is_open, true);
 }
 
-void aa_claim_begin(aa_claim_t *claim, aa_frame_t *frame, int32_t frame_length)
+int64_t aa_publication_try_claim(aa_publication_t *publication, size_t length, aa_claim_t **claim)
 {
-    claim->frame = frame;
-    claim->frame_length = frame_length;
-    claim->term_id = frame->term_id;
-    atomic_init(&claim->is_open, true);
+    if (length > (size_t)publication->log->max_payload_length)
+    {
+        return AA_MESSAGE_TOO_LONG;
+    }
+    aa_claim_t *claimed = calloc(1, sizeof(*claimed));
+    if (claimed == NULL)
+    {
+        return AA_SYSTEM;
+    }
+
+    int64_t result = aa_reservation_enter(publication);
+    if (result == AA_OK)
+    {
+        aa_slot_t slot;
+        result = aa_reservation_take(publication, aa_reservation_length(publication->log, length), &slot);
+        if (result > 0)
+        {
+            begin(claimed, publication, &slot, length);
+        }
+        aa_reservation_leave(publication);
+    }
+
+    if (result > 0)
+    {
+        *claim = claimed;
+    }
+    else
+    {
+        free(claimed);
+    }
+    return result;
 }
 
 void aa_claim_release(aa_claim_t *claim)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "batch.h"
 #include "check.h"
+#include "claim.h"
 #include "driver.h"
 #include "fixture.h"
 

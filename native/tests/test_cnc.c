@@ -60,7 +60,7 @@ TEST(cnc_of_another_major_version_is_refused_with_both_versions_named)
 
 TEST(cnc_with_impossible_lengths_is_corrupt)
 {
-    const int32_t nonsense[] = {-1, INT32_MIN, 0, 1, 7, 1000};
+    const int32_t nonsense[] = {-1, INT32_MIN, 0, 1, 7, 1000, 1004};
     cnc_shape_t shape = default_cnc_shape();
     int32_t *lengths[] = {
         &shape.to_driver_length,

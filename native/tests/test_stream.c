@@ -3,6 +3,7 @@
  */
 #include "batch.h"
 #include "check.h"
+#include "claim.h"
 #include "driver.h"
 #include "fixture.h"
 

@@ -339,21 +339,6 @@ static uint64_t status_field(const char *name, int base)
     return strtoull(field + strlen(name), NULL, base);
 }
 
-TEST(watcher_thread_has_a_name_and_takes_no_signals)
-{
-    watching_t watching = start_watching(directory);
-    const uint64_t blocked = status_field("\nSigBlk:", 16);
-    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPROF};
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-    {
-        CHECK((blocked >> (signals[i] - 1) & 1) == 1);
-    }
-    sigset_t own;
-    pthread_sigmask(SIG_SETMASK, NULL, &own);
-    CHECK(!sigismember(&own, SIGTERM));
-    stop_watching(&watching);
-}
-
 static uint64_t parks_so_far(void)
 {
     return status_field("\nvoluntary_ctxt_switches:", 10);
@@ -367,6 +352,22 @@ static void wait_for_parks(uint64_t from, uint64_t count)
         CHECK(waited < HANG_MS);
         sleep_ms(1);
     }
+}
+
+TEST(watcher_thread_has_a_name_and_takes_no_signals)
+{
+    watching_t watching = start_watching(directory);
+    wait_for_parks(0, 1);
+    const uint64_t blocked = status_field("\nSigBlk:", 16);
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD, SIGALRM, SIGPROF};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+    {
+        CHECK((blocked >> (signals[i] - 1) & 1) == 1);
+    }
+    sigset_t own;
+    pthread_sigmask(SIG_SETMASK, NULL, &own);
+    CHECK(!sigismember(&own, SIGTERM));
+    stop_watching(&watching);
 }
 
 TEST(watcher_that_is_nudged_or_given_something_to_watch_looks_again_often)

@@ -39,6 +39,20 @@ async def clients_of_embedded_drivers(
 
 
 @asynccontextmanager
+async def clients_of_shared_drivers(
+    aeron_dir: Path, told: list[CloseReason]
+) -> AsyncIterator[tuple[Client, MediaDriver]]:
+    """A client that has joined a driver whose starter uses it too; it sees its death by a lock."""
+    async with (
+        connect(aeron_dir, driver="shared", driver_config=quick_config()) as starter,
+        connect(aeron_dir, driver="shared", driver_timeout=1000, on_close=told.append) as client,
+    ):
+        assert starter.driver is not None
+        assert client.driver is None
+        yield client, starter.driver
+
+
+@asynccontextmanager
 async def clients_of_external_drivers(
     aeron_dir: Path, told: list[CloseReason]
 ) -> AsyncIterator[tuple[Client, MediaDriver]]:
@@ -54,9 +68,10 @@ async def clients_of_external_drivers(
     ("clients", "error", "reason"),
     [
         (clients_of_embedded_drivers, DriverShutdownError, CloseReason.DRIVER_SHUTDOWN),
+        (clients_of_shared_drivers, DriverShutdownError, CloseReason.DRIVER_SHUTDOWN),
         (clients_of_external_drivers, DriverTimeoutError, CloseReason.DRIVER_TIMEOUT),
     ],
-    ids=["embedded", "external"],
+    ids=["embedded", "shared", "external"],
 )
 async def test_a_killed_driver_closes_everything_with_its_reason(
     runtime_dir: Path,

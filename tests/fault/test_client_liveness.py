@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from aeron_async import (
     ClientTimeoutError,
     CloseReason,
     Counter,
+    LappedError,
     MediaDriver,
+    RegistrationError,
     ServiceTimeoutError,
     connect,
 )
@@ -121,6 +124,35 @@ async def test_a_loop_blocked_beyond_its_limit_closes_its_client_where_the_drive
         with pytest.raises(ServiceTimeoutError) as caught:
             await anext(aiter(subscription))
         assert "loop_stall_limit" in str(caught.value)
+
+
+def flood_the_broadcast(aeron_dir: Path) -> None:
+    """Makes the driver send more than its broadcast of 1 MiB holds: errors that repeat long channels."""
+
+    async def flood() -> None:
+        async with connect(aeron_dir, driver_timeout=LIMIT) as client:
+            for _ in range(20):
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(30):
+                        tasks.start_soon(fail, client)
+
+    async def fail(client: Client) -> None:
+        with pytest.raises(RegistrationError):
+            await client.add_subscription(f"aeron:udp?endpoint=127.0.0.1:x|alias={3500 * 'x'}", 1001)
+
+    thread = threading.Thread(target=anyio.run, args=(flood,))
+    thread.start()
+    thread.join()
+
+
+async def test_a_client_that_falls_behind_the_broadcast_is_closed(aeron_dir: Path) -> None:
+    async with patient_driver(aeron_dir), connect(aeron_dir) as client:
+        subscription = await client.add_subscription("aeron:ipc", 1001)
+        flood_the_broadcast(aeron_dir)
+        with anyio.fail_after(LIMIT):
+            assert await client.wait_closed() is CloseReason.LAPPED
+        with pytest.raises(LappedError):
+            await anext(aiter(subscription))
 
 
 async def test_a_quiet_client_stays_alive(aeron_dir: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import aeron_async
 from tests import java
-from tests.interop.peers import JAVA_STREAM, PeerCommand, channel_of, java_stream
+from tests.interop.peers import JAVA_STREAM, PeerCommand, channel_of, java_stream, pyaeron_stream
 
 
 @pytest.fixture
@@ -35,3 +35,17 @@ def java_peer() -> PeerCommand:
     """The Java end of the verified stream, compiled here so that no event loop waits for it."""
     java.compiled(JAVA_STREAM)
     return java_stream
+
+
+@pytest.fixture
+def pyaeron_peer() -> PeerCommand:
+    """The pyaeron end of the verified stream."""
+    pytest.importorskip("pyaeron", reason="pyaeron has wheels for CPython 3.12 to 3.15 only")
+    return pyaeron_stream
+
+
+@pytest.fixture(params=["java_peer", "pyaeron_peer"])
+def peer_command(request: pytest.FixtureRequest) -> PeerCommand:
+    """Each of the others' ends."""
+    command: PeerCommand = request.getfixturevalue(request.param)
+    return command

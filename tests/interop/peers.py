@@ -23,7 +23,7 @@ PEER_TIMEOUT = 90.0
 STOP_TIMEOUT = 15.0
 
 PeerCommand = Callable[[str, Path, str, int], list[str]]
-"""Makes a command line of: publish or subscribe, Aeron directory, channel and stream id."""
+"""Makes a command line of: publish, claim or subscribe, Aeron directory, channel and stream id."""
 
 
 class Peer:
@@ -80,10 +80,10 @@ async def running(command: list[str], *, stdin: bytes = b"") -> AsyncIterator[Pe
         await peer.stop()
 
 
-def java_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int) -> list[str]:
+def java_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int, *destinations: str) -> list[str]:
     """Return the command line of a Java program that publishes or receives the verified stream."""
     lengths = ",".join(map(str, LENGTHS))
-    return java.java_command(JAVA_STREAM, mode, aeron_dir, channel, str(stream_id), lengths)
+    return java.java_command(JAVA_STREAM, mode, aeron_dir, channel, str(stream_id), lengths, *destinations)
 
 
 def pyaeron_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int) -> list[str]:

@@ -24,13 +24,29 @@ def attempts(what: str) -> Iterator[None]:
     raise TimeoutError(what)
 
 
-def publish(aeron: pyaeron.Aeron, channel: str, stream_id: int, expected: list[bytes]) -> None:
+def publish(aeron: pyaeron.Aeron, channel: str, stream_id: int, expected: list[bytes], by_claims: bool) -> None:
     with aeron.add_publication(channel, stream_id) as publication:
         for message in expected:
+            # pyaeron claims no empty messages.
+            if by_claims and 0 < len(message) <= publication.max_payload_length:
+                claim(publication, len(message)).abort()
+                claimed = claim(publication, len(message))
+                memoryview(claimed.buffer)[:] = message
+                claimed.commit()
+                continue
             for _ in attempts("publishing"):
                 if publication.offer(message):
                     break
                 time.sleep(0.0001)
+
+
+def claim(publication: pyaeron.Publication, length: int) -> pyaeron.BufferClaim:
+    for _ in attempts("claiming"):
+        claimed = publication.try_claim(length)
+        if claimed:
+            return claimed
+        time.sleep(0.0001)
+    raise AssertionError("attempts end by an exception")
 
 
 def receive(aeron: pyaeron.Aeron, channel: str, stream_id: int, expected: list[bytes]) -> None:
@@ -56,7 +72,10 @@ def receive(aeron: pyaeron.Aeron, channel: str, stream_id: int, expected: list[b
 def main(mode: str, aeron_dir: str, channel: str, stream_id: str, lengths: str) -> None:
     expected = messages([int(length) for length in lengths.split(",")])
     with pyaeron.Aeron(dir=aeron_dir) as aeron:
-        (publish if mode == "publish" else receive)(aeron, channel, int(stream_id), expected)
+        if mode == "subscribe":
+            receive(aeron, channel, int(stream_id), expected)
+        else:
+            publish(aeron, channel, int(stream_id), expected, mode == "claim")
     print(f"ok: {len(expected)} messages")
 
 

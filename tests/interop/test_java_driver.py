@@ -9,11 +9,14 @@ import anyio
 import pytest
 
 import aeron_async
+from aeron_async import rpc
 from aeron_async.protocol.error_codes import ErrorCode
 from tests import java
+from tests.interop.calls import exchange, reverse
 from tests.interop.exchange import publish_to, receive_from
 from tests.interop.peers import PEER_TIMEOUT, Peer, PeerCommand, running
 from tests.interop.stream import messages
+from tests.response_routes import route_of
 from tests.support import scratch_folder
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.usefixtures("java_peer")]
@@ -90,6 +93,19 @@ async def test_a_counter_is_there_for_its_life(client: aeron_async.Client) -> No
         assert info.key.rstrip(b"\0") == b"key"
         assert info.owner_id == client.client_id
     assert client.counters.find(type_id=1001) == []
+
+
+@pytest.mark.parametrize("media", ["ipc", "udp"])
+async def test_calls_get_their_replies(client: aeron_async.Client, media: str) -> None:
+    route = route_of(media, STREAM_ID)
+    async with (
+        rpc.serve(client, route.requests, route.stream_id, reverse),
+        rpc.dial(client, route.requests, route.stream_id) as one,
+        rpc.dial(client, route.requests, route.stream_id) as two,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(exchange, one, 1)
+        tasks.start_soon(exchange, two, 2)
 
 
 async def test_its_end_closes_the_client(client: aeron_async.Client, java_driver: tuple[Peer, Path]) -> None:

@@ -6,23 +6,11 @@ import pytest
 
 import aeron_async
 from tests.interop.exchange import publish_to, receive_from
-from tests.interop.peers import PeerCommand, pyaeron_stream, running
+from tests.interop.peers import PeerCommand, running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
 STREAM_ID = 1001
-
-
-@pytest.fixture
-def pyaeron_peer() -> PeerCommand:
-    pytest.importorskip("pyaeron", reason="pyaeron has wheels for CPython 3.12 to 3.15 only")
-    return pyaeron_stream
-
-
-@pytest.fixture(params=["java_peer", "pyaeron_peer"])
-def peer_command(request: pytest.FixtureRequest) -> PeerCommand:
-    command: PeerCommand = request.getfixturevalue(request.param)
-    return command
 
 
 async def test_they_receive_what_we_publish(

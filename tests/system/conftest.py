@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import aeron_async
+from tests.response_routes import Route, route_of
 from tests.support import free_udp_port, running_driver
 from tests.support import runtime_dir as runtime_dir
 
@@ -29,6 +30,13 @@ async def client(aeron_dir: Path) -> AsyncIterator[aeron_async.Client]:
 
 
 @pytest.fixture
+async def other_client(aeron_dir: Path) -> AsyncIterator[aeron_async.Client]:
+    """A second client of the same driver."""
+    async with aeron_async.connect(aeron_dir) as client:
+        yield client
+
+
+@pytest.fixture
 def stream_id() -> int:
     """A stream id that no other test uses."""
     return next(_stream_ids)
@@ -38,3 +46,10 @@ def stream_id() -> int:
 def channel(request: pytest.FixtureRequest) -> str:
     """IPC, and UDP on a port of the test's own."""
     return "aeron:ipc" if request.param == "ipc" else f"aeron:udp?endpoint=127.0.0.1:{free_udp_port()}"
+
+
+@pytest.fixture(params=["ipc", "udp"])
+def route(request: pytest.FixtureRequest, stream_id: int) -> Route:
+    """Where requests and responses of the test's own go."""
+    # Responses have the next stream id.
+    return route_of(request.param, 2 * stream_id)

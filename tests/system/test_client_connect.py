@@ -21,6 +21,7 @@ from tests.support import (
     open_pair,
     private_folders,
     quick_config,
+    scratch_folder,
     take,
 )
 
@@ -154,6 +155,25 @@ async def test_a_driver_of_the_user_outlives_its_clients(runtime_dir: Path, stre
                 assert client.aeron_dir == driver.aeron_dir
                 await client.add_publication("aeron:ipc", stream_id)
             assert driver.is_alive
+
+
+async def test_a_shared_driver_lives_from_its_first_client_to_its_last(channel: str, stream_id: int) -> None:
+    with scratch_folder() as folder:
+        first = await connect(folder / "driver", driver="shared", driver_config=quick_config())
+        async with connect(folder / "driver", driver="shared") as second:
+            assert first.driver is not None
+            assert second.driver is None
+            pid = first.driver.pid
+            subscription = await second.add_subscription(channel, stream_id)
+            publication = await first.add_publication(channel, stream_id)
+            await publication.publish(b"over there", timeout=LIMIT)
+            assert await take(subscription.payloads(), 1) == [b"over there"]
+            await first.aclose()
+            publication, subscription = await open_pair(second, channel, stream_id)
+            await publication.publish(b"still here")
+            assert await take(subscription.payloads(), 1) == [b"still here"]
+        await eventually(lambda: not is_running(pid))
+        await eventually(lambda: list(folder.iterdir()) == [])
 
 
 async def test_the_clients_of_one_iteration_keep_their_driver(runtime_dir: Path) -> None:

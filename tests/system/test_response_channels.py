@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import anyio
 import pytest
 
-from aeron_async import Client, Image, RegistrationError, Subscription, connect
+from aeron_async import Client, Image, RegistrationError, Subscription
 from aeron_async.protocol.counter_types import CounterType
 from tests.response_routes import PlainDialler, Route, plain_dialler, route_of
 from tests.support import LIMIT, eventually, holds_nothing, take
@@ -16,20 +13,9 @@ from tests.support import LIMIT, eventually, holds_nothing, take
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["ipc", "udp"])
-def route(request: pytest.FixtureRequest, stream_id: int) -> Route:
-    return route_of(request.param, 2 * stream_id)
-
-
 @pytest.fixture
 def udp_route(stream_id: int) -> Route:
     return route_of("udp", 2 * stream_id)
-
-
-@pytest.fixture
-async def other_client(aeron_dir: Path) -> AsyncIterator[Client]:
-    async with connect(aeron_dir) as client:
-        yield client
 
 
 async def image_of(requests: Subscription, dialler: PlainDialler) -> Image:

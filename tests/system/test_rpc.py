@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import array
 import random
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import anyio
 import numpy as np
@@ -20,29 +18,13 @@ from aeron_async import (
     MessageTooLongError,
     NotConnectedError,
     RemoteError,
-    connect,
     rpc,
 )
 from aeron_async.protocol.rpc_frames import FrameKind, encode_header
-from tests.response_routes import Route, plain_dialler, plain_server, route_of
+from tests.response_routes import Route, echo, plain_dialler, plain_server, route_of
 from tests.support import LIMIT, eventually, holds_nothing, take
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["ipc", "udp"])
-def route(request: pytest.FixtureRequest, stream_id: int) -> Route:
-    return route_of(request.param, 2 * stream_id)
-
-
-@pytest.fixture
-async def other_client(aeron_dir: Path) -> AsyncIterator[Client]:
-    async with connect(aeron_dir) as client:
-        yield client
-
-
-async def echo(request: bytes) -> bytes:
-    return request
 
 
 async def test_a_call_returns_what_the_handler_returns(client: Client, other_client: Client, route: Route) -> None:

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import anyio
 import pytest
 
-from aeron_async import CallTimeoutError, Client, connect, rpc
+from aeron_async import CallTimeoutError, Client, rpc
 from aeron_async.protocol.rpc_frames import HEADER_LENGTH, FrameKind, decode_header, encode_header
 from aeron_async.rpc import server as rpc_server
-from tests.response_routes import PlainDialler, Route, plain_dialler, route_of
+from tests.response_routes import PlainDialler, Route, plain_dialler
 from tests.support import LIMIT, eventually, holds_nothing, sealed, take, unseal
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["ipc", "udp"])
-def route(request: pytest.FixtureRequest, stream_id: int) -> Route:
-    return route_of(request.param, 2 * stream_id)
-
-
-@pytest.fixture
-async def other_client(aeron_dir: Path) -> AsyncIterator[Client]:
-    async with connect(aeron_dir) as client:
-        yield client
 
 
 class Reverser:

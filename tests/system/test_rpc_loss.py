@@ -18,31 +18,20 @@ from aeron_async import (
     ClientClosedError,
     ClosedError,
     DriverShutdownError,
+    Image,
     NotConnectedError,
+    Publication,
     RemoteError,
+    Subscription,
     connect,
     rpc,
 )
-from aeron_async._tasks import on_trio
-from tests.response_routes import Route, route_of
-from tests.support import LIMIT, Program, eventually, holds_nothing, quick_config, running_driver
+from aeron_async.protocol.rpc_frames import FrameKind, encode_header
+from tests.conftest import BACKENDS
+from tests.response_routes import Route, echo, plain_dialler, route_of
+from tests.support import LIMIT, RUNNERS, Program, eventually, holds_nothing, quick_config, run_program, running_driver
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["ipc", "udp"])
-def route(request: pytest.FixtureRequest, stream_id: int) -> Route:
-    return route_of(request.param, 2 * stream_id)
-
-
-@pytest.fixture
-async def other_client(aeron_dir: Path) -> AsyncIterator[Client]:
-    async with connect(aeron_dir) as client:
-        yield client
-
-
-async def echo(request: bytes) -> bytes:
-    return request
 
 
 class Stuck:
@@ -104,6 +93,44 @@ async def test_a_server_that_stops_fails_the_calls_and_is_found_again(
             await remote.wait_connected(LIMIT)
         await serving.__aexit__(None, None, None)
     await eventually(lambda: holds_nothing(client))
+
+
+async def test_requests_are_not_carried_out_for_a_dialler_that_cannot_be_answered(
+    client: Client, stream_id: int
+) -> None:
+    route = route_of("ipc", 2 * stream_id)
+    requests: list[bytes] = []
+
+    async def handler(request: bytes) -> bytes:
+        requests.append(request)
+        return request
+
+    # A dialler whose server was replaced is bound to its answers still.
+    async with (
+        await client.add_subscription(route.requests, route.stream_id) as replaced,
+        plain_dialler(client, route) as bound,
+    ):
+        await replaced.wait_connected(LIMIT)
+        async with (
+            await client.add_publication(route.answers_to(replaced.images[0]), route.response_stream_id),
+            rpc.serve(client, route.requests, route.stream_id, handler),
+            rpc.dial(client, route.requests, route.stream_id) as remote,
+        ):
+            await bound.requests.publish(encode_header(1, FrameKind.REQUEST) + b"bound", timeout=LIMIT)
+            assert await remote.call(b"free", timeout=LIMIT) == b"free"
+    assert requests == [b"free"]
+
+
+@pytest.mark.parametrize("direction", ["requests", "responses"])
+async def test_a_server_that_goes_in_one_direction_is_lost(client: Client, route: Route, direction: str) -> None:
+    resources: dict[str, Publication | Subscription] = {}
+
+    async def answer(image: Image) -> None:
+        resources["responses"] = await client.add_publication(route.answers_to(image), route.response_stream_id)
+
+    resources["requests"] = await client.add_subscription(route.requests, route.stream_id, on_available_image=answer)
+    async with rpc.dial(client, route.requests, route.stream_id) as remote, failing_calls(remote, NotConnectedError):
+        await resources[direction].aclose()
 
 
 async def test_a_server_whose_client_is_closed_is_lost(client: Client, aeron_dir: Path, route: Route) -> None:
@@ -254,10 +281,9 @@ async def test_serving_that_is_cancelled_leaves_nothing(client: Client, route: R
     await eventually(lambda: holds_nothing(client))
 
 
+# Trio cancels by scopes: there, no handler is cancelled on its own.
+@pytest.mark.parametrize("anyio_backend", [BACKENDS["asyncio"], BACKENDS["uvloop"]])
 async def test_a_handler_that_is_cancelled_on_its_own_is_an_error(client: Client, stream_id: int) -> None:
-    if on_trio():
-        pytest.skip("trio cancels by scopes: no handler is cancelled on its own")
-
     async def handler(request: bytes) -> bytes:
         raise asyncio.CancelledError
 
@@ -267,3 +293,30 @@ async def test_a_handler_that_is_cancelled_on_its_own_is_an_error(client: Client
     ):
         with pytest.raises(RemoteError, match="the handler was cancelled"):
             await remote.call(b"", timeout=LIMIT)
+
+
+LEAVER = """
+import anyio, sys
+from aeron_async import connect, rpc
+
+async def echo(request):
+    return request
+
+async def main():
+    client = await connect(sys.argv[1])
+    serving = rpc.serve(client, sys.argv[2], 1, echo)
+    await serving.__aenter__()
+    dialling = rpc.dial(client, sys.argv[2], 1)
+    remote = await dialling.__aenter__()
+    assert await remote.call(b"last words") == b"last words"
+    kept.append((serving, dialling))
+
+kept = []
+"""
+
+
+@pytest.mark.parametrize("loop", RUNNERS)
+def test_a_program_that_ends_without_leaving_its_contexts_ends_quietly(
+    aeron_dir: Path, route: Route, loop: str
+) -> None:
+    assert run_program(LEAVER + RUNNERS[loop], aeron_dir, route.requests) == ""

@@ -400,11 +400,11 @@ async def test_a_late_joiner_gets_the_stream_from_where_it_is(client: Client, ch
     assert [unseal(data)[1] for data in await take(late.payloads(), 20 - first)] == list(range(first, 20))
 
 
-async def test_waiting_readers_cost_little(client: Client, channel: str, stream_id: int) -> None:
-    _, subscription = await open_pair(client, channel, stream_id)
+async def test_waiting_readers_cost_little(client: Client, stream_id: int) -> None:
+    _, subscription = await open_pair(client, "aeron:ipc", stream_id)
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
-            quiet = await client.add_subscription(channel, stream_id + 100_000)
+            quiet = await client.add_subscription("aeron:ipc", stream_id + 100_000)
             tasks.start_soon(anext, aiter(quiet))
         tasks.start_soon(anext, aiter(subscription))
         await anyio.sleep(0.2)

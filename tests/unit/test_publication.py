@@ -318,7 +318,7 @@ async def test_publish_goes_through_the_rotation_of_terms(bench: Bench, add: Cal
     publication, log, _ = add(bench)
     messages = [bytes([number]) * 1000 for number in range(100)]
     for message in messages:
-        await publication.publish(message)
+        await publication.publish(message, timeout=0)
     assert log.messages() == messages
 
 

@@ -2,6 +2,7 @@ import io.aeron.Aeron;
 import io.aeron.FragmentAssembler;
 import io.aeron.Publication;
 import io.aeron.Subscription;
+import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.FragmentHandler;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
@@ -16,7 +17,9 @@ import java.util.concurrent.TimeUnit;
  * The Java end of a verified stream: publishes it, or receives it and checks every byte and the order. Its messages are
  * those of {@code stream.py}, derived here once more, so that neither end can hide a mistake of the other.
  * <p>
- * Arguments: publish or subscribe, Aeron directory, channel, stream id, lengths of the messages (comma separated).
+ * Arguments: publish, claim (which publishes by claims where a message fits, and gives up one before each) or subscribe,
+ * Aeron directory, channel, stream id, lengths of the messages (comma separated), and any number of destinations that
+ * are added to the publication.
  */
 public final class StreamPeer
 {
@@ -42,35 +45,59 @@ public final class StreamPeer
 
         try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(args[1])))
         {
-            if ("publish".equals(args[0]))
-            {
-                try (Publication publication = aeron.addPublication(channel, streamId))
-                {
-                    peer.publish(publication);
-                }
-            }
-            else
+            if ("subscribe".equals(args[0]))
             {
                 try (Subscription subscription = aeron.addSubscription(channel, streamId))
                 {
                     peer.receive(subscription);
                 }
             }
+            else
+            {
+                try (Publication publication = aeron.addPublication(channel, streamId))
+                {
+                    for (int i = 5; i < args.length; i++)
+                    {
+                        publication.addDestination(args[i]);
+                    }
+                    peer.publish(publication, "claim".equals(args[0]));
+                }
+            }
         }
         System.out.println("ok: " + lengths.length + " messages");
     }
 
-    private void publish(final Publication publication)
+    private void publish(final Publication publication, final boolean isByClaims)
     {
         for (final byte[] message : messages)
         {
             final UnsafeBuffer buffer = new UnsafeBuffer(message);
-            while (publication.offer(buffer) < 0)
+            if (isByClaims && message.length <= publication.maxPayloadLength())
             {
-                waitFor("publishing", publication.position());
+                claim(publication, message.length).abort();
+                final BufferClaim claim = claim(publication, message.length);
+                claim.putBytes(buffer, 0, message.length);
+                claim.commit();
+            }
+            else
+            {
+                while (publication.offer(buffer) < 0)
+                {
+                    waitFor("publishing", publication.position());
+                }
             }
             idleStrategy.reset();
         }
+    }
+
+    private BufferClaim claim(final Publication publication, final int length)
+    {
+        final BufferClaim claim = new BufferClaim();
+        while (publication.tryClaim(length, claim) < 0)
+        {
+            waitFor("claiming", publication.position());
+        }
+        return claim;
     }
 
     private void receive(final Subscription subscription)

@@ -158,6 +158,18 @@ def test_images_take_turns_to_be_first_in_controlled_polls(rig: Rig, subscriptio
     assert sorted(firsts[:3]) == sorted(firsts[3:6]) == sorted(firsts[6:]) == [b"0", b"1", b"2"]
 
 
+def test_the_fragment_limit_of_a_controlled_poll_is_for_all_images_together(
+    rig: Rig, subscription: Subscription
+) -> None:
+    for number in range(3):
+        log = rig.add_image(subscription, correlation_id=number).log
+        for _ in range(2):
+            log.append(b"%d" % number)
+    handler = Handler()
+    assert [subscription.controlled_poll(handler, 5), subscription.controlled_poll(handler, 5)] == [5, 1]
+    assert len(handler.seen) == 6
+
+
 def test_a_controlled_handler_that_raises_has_had_its_message(source: Source, stream: ImageStream) -> None:
     append_all(stream, [b"one", b"two", b"three"])
 

@@ -14,8 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aeron_async
-from aeron_async.protocol.frames import TERM_MIN_LENGTH, FrameFlags, compute_fragmented_length
-from aeron_async.subscription import Image, Subscription
+from aeron_async.action import Action
+from aeron_async.block import Block
+from aeron_async.protocol.frames import (
+    FRAME_ALIGNMENT,
+    TERM_MIN_LENGTH,
+    DataHeader,
+    FrameFlags,
+    compute_fragmented_length,
+)
+from aeron_async.protocol.records import align
+from aeron_async.subscription import Header, Image, Subscription
 from tests.fakes import FakeDriver, FakeLog
 from tests.unit.rig import Bench, until
 
@@ -144,17 +153,44 @@ def polls_bounded(actions: list[Action | None] | None, length: int, fragment_lim
 
 
 class Refused(Exception):
-    pass
+    """A block that was not wanted."""
 
 
 def whole_messages(block: Block) -> list[bytes]:
-    """The messages of a block; where it begins or ends within one, it is refused."""
-    messages = [b""]
+    """The messages of a block; one that ends within a message is refused."""
+    messages: list[bytes] = []
+    offset = 0
+    flags = FrameFlags.UNFRAGMENTED
     for payload in block.payloads():
-        header = DataHeader.decode(
-            bytes(block.buffer[payload_offset(block, payload) - DATA_HEADER_LENGTH :][:DATA_HEADER_LENGTH])
-        )
+        header = DataHeader.decode(block.buffer[offset:])
+        flags = header.flags
+        if flags & FrameFlags.BEGIN:
+            messages.append(b"")
+        messages[-1] += payload
+        offset += align(header.frame_length, FRAME_ALIGNMENT)
+    if not flags & FrameFlags.END:
+        raise Refused
     return messages
+
+
+def takes_block(limit: int, refuses: bool) -> Step:
+    """A block in place, which is taken or left by an exception."""
+
+    async def step(stream: Stream) -> None:
+        messages: list[bytes] = []
+        try:
+            with stream.image.block(limit) as block:
+                messages = whole_messages(block)
+                if refuses:
+                    raise Refused
+        except Refused:
+            return
+        except RuntimeError as error:
+            if "read in part" not in str(error):
+                raise
+        stream.received += messages
+
+    return step
 
 
 def polls_batch(alone: bool, limit: int, max_bytes: int) -> Step:
@@ -223,11 +259,15 @@ lengths = st.sampled_from(
     [0, 1, MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1, 3 * MAX_PAYLOAD, 500, 8192]
 ) | st.integers(0, 2000)
 kinds = st.sampled_from(["messages", "payloads", "batches"])
+actions = st.lists(st.sampled_from([None, *Action]), max_size=4)
 steps = st.one_of(
     st.builds(sends, st.integers(1, 30), lengths, st.integers(0, 3)),
     st.builds(sends, st.integers(1, 5), lengths, st.just(0)),
     st.builds(polls, st.booleans(), st.integers(0, 40)),
     st.builds(polls_and_raises, st.booleans(), st.integers(1, 4)),
+    st.builds(polls_controlled, st.booleans(), actions, st.integers(0, 40)),
+    st.builds(polls_bounded, st.none() | actions, st.integers(-64, 3000), st.integers(0, 40)),
+    st.builds(takes_block, st.integers(0, 5000), st.booleans()),
     st.builds(polls_batch, st.booleans(), st.integers(0, 40), st.integers(0, 3000)),
     st.builds(iterates, st.booleans(), kinds, st.integers(0, 20), st.integers(0, 5)),
     st.builds(waits, st.booleans(), kinds, lengths, st.integers(0, 3)),
