@@ -105,11 +105,10 @@ class _Session:
             with anyio.move_on_after(self.seconds(timeout)):
                 if not registration.is_done:
                     await event.wait()
-            if timeout is CLIENT_TIMEOUT:
+            if timeout is CLIENT_TIMEOUT and not registration.is_done and self.cnc.driver_heartbeat() == heartbeat:
                 # A driver that has given no sign of life since is about to be found dead: that is the better answer.
-                while not registration.is_done and self.cnc.driver_heartbeat() == heartbeat:
-                    with anyio.move_on_after(self.settings.keepalive_interval):
-                        await event.wait()
+                with anyio.move_on_after(self.settings.driver_timeout):
+                    await event.wait()
         except BaseException:
             self.conductor.abandon(registration)
             raise
@@ -182,7 +181,7 @@ class _Session:
         registration = self.conductor.close_resource(registration_id)
         if registration is not None:
             try:
-                await self.complete(registration, CLIENT_TIMEOUT)
+                await self.complete(registration, self.settings.driver_timeout)
             except AddTimeoutError:
                 log.warning("close_unanswered", registration_id=registration_id)
 

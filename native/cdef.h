@@ -4,17 +4,17 @@
  * Every create and open returns one reference, every release gives one back. Objects hold references to what they
  * need, so a handle stays safe to use after close, until its own release. */
 
-/* --- results and errors ------------------------------------------------------------------------------------- */
+/* --- results and errors ---------------------------------------------------------------------------------- */
 
 #define AA_OK 0
-#define AA_NOT_READY -10     /* not there yet: try again later */
-#define AA_FULL -11          /* no room in the to-driver buffer now */
-#define AA_NOTHING -12       /* nothing to receive */
-#define AA_LAPPED -13        /* fell behind the broadcast */
-#define AA_CORRUPT -14       /* shared memory holds what cannot be true */
-#define AA_VERSION -15       /* the file has another layout version */
-#define AA_SYSTEM -16        /* a system call failed; aa_error_t.system has errno */
-#define AA_ARGUMENT -17      /* the caller passed what the call cannot take */
+#define AA_NOT_READY -10 /* not there yet: try again later */
+#define AA_FULL -11      /* no room in the to-driver buffer now */
+#define AA_NOTHING -12   /* nothing to receive */
+#define AA_LAPPED -13    /* fell behind the broadcast */
+#define AA_CORRUPT -14   /* shared memory holds what cannot be true */
+#define AA_VERSION -15   /* the file has another layout version */
+#define AA_SYSTEM -16    /* a system call failed; aa_error_t.system has errno */
+#define AA_ARGUMENT -17  /* the caller passed what the call cannot take */
 
 /* Results of offers; OfferResult in Python. */
 #define AA_NOT_CONNECTED -1
@@ -27,12 +27,12 @@
 
 typedef struct
 {
-    int32_t code;     /* one of the results above */
-    int32_t system;   /* errno where code is AA_SYSTEM */
+    int32_t code;   /* one of the results above */
+    int32_t system; /* errno where code is AA_SYSTEM */
     char text[480];
 } aa_error_t;
 
-/* --- the CnC file --------------------------------------------------------------------------------------------- */
+/* --- the CnC file ---------------------------------------------------------------------------------------- */
 
 typedef struct aa_cnc aa_cnc_t;
 
@@ -60,7 +60,7 @@ int64_t aa_cnc_next_correlation_id(aa_cnc_t *cnc);
 /* Writes one command to the to-driver ring buffer: AA_OK, AA_FULL, or AA_ARGUMENT (too long, bad type id). */
 int aa_cnc_send(aa_cnc_t *cnc, int32_t type_id, const uint8_t *command, size_t length);
 
-/* --- the to-clients broadcast --------------------------------------------------------------------------------- */
+/* --- the to-clients broadcast ---------------------------------------------------------------------------- */
 
 typedef struct aa_broadcast aa_broadcast_t;
 
@@ -72,7 +72,7 @@ int aa_broadcast_receive(aa_broadcast_t *broadcast, int32_t *type_id, uint8_t *r
 /* The longest record that the driver can send, in bytes. */
 size_t aa_broadcast_max_record_length(const aa_broadcast_t *broadcast);
 
-/* --- counters --------------------------------------------------------------------------------------------------- */
+/* --- counters -------------------------------------------------------------------------------------------- */
 
 #define AA_COUNTER_UNUSED 0
 #define AA_COUNTER_ALLOCATED 1
@@ -83,7 +83,7 @@ typedef struct
     int32_t id;
     int32_t state;
     int32_t type_id;
-    int32_t label_length;      /* clamped to the label field */
+    int32_t label_length; /* clamped to the label field */
     int64_t free_for_reuse_deadline_ms;
     int64_t value;
     int64_t registration_id;
@@ -109,11 +109,11 @@ void aa_counter_release(aa_counter_t *counter);
 void aa_counter_close(aa_counter_t *counter);
 int64_t aa_counter_value(const aa_counter_t *counter);
 void aa_counter_set(aa_counter_t *counter, int64_t value);
-int64_t aa_counter_add(aa_counter_t *counter, int64_t delta);             /* the value before */
-int64_t aa_counter_get_and_set(aa_counter_t *counter, int64_t value);     /* the value before */
+int64_t aa_counter_add(aa_counter_t *counter, int64_t delta);         /* the value before */
+int64_t aa_counter_get_and_set(aa_counter_t *counter, int64_t value); /* the value before */
 bool aa_counter_compare_and_set(aa_counter_t *counter, int64_t expected, int64_t value);
 
-/* --- log buffers -------------------------------------------------------------------------------------------------- */
+/* --- log buffers ----------------------------------------------------------------------------------------- */
 
 typedef struct aa_log aa_log_t;
 
@@ -128,12 +128,13 @@ typedef struct
     int32_t stream_id;
 } aa_log_info_t;
 
-/* AA_OK, AA_NOT_READY (no such file), AA_CORRUPT, AA_SYSTEM. Lengths are checked once and kept outside shared memory. */
+/* AA_OK, AA_NOT_READY (no such file), AA_CORRUPT, AA_SYSTEM. Lengths are checked once and kept outside shared memory.
+ */
 int aa_log_open(const char *path, aa_log_t **log, aa_error_t *error);
 void aa_log_release(aa_log_t *log);
 void aa_log_info(const aa_log_t *log, aa_log_info_t *info);
 
-/* --- publications --------------------------------------------------------------------------------------------------- */
+/* --- publications ---------------------------------------------------------------------------------------- */
 
 typedef struct aa_publication aa_publication_t;
 
@@ -145,15 +146,8 @@ typedef struct
 
 /* position_limit_counter_id must be valid; channel_status_counter_id may be -1. AA_OK, AA_CORRUPT, AA_SYSTEM. */
 int aa_publication_create(
-    aa_log_t *log,
-    aa_cnc_t *cnc,
-    int32_t session_id,
-    int32_t stream_id,
-    int32_t position_limit_counter_id,
-    int32_t channel_status_counter_id,
-    bool exclusive,
-    aa_publication_t **publication,
-    aa_error_t *error);
+    aa_log_t *log, aa_cnc_t *cnc, int32_t session_id, int32_t stream_id, int32_t position_limit_counter_id,
+    int32_t channel_status_counter_id, bool exclusive, aa_publication_t **publication, aa_error_t *error);
 void aa_publication_release(aa_publication_t *publication);
 /* From any thread; offers that are under way finish, later ones give AA_CLOSED. */
 void aa_publication_close(aa_publication_t *publication);
@@ -168,8 +162,7 @@ int32_t aa_publication_max_payload_length(const aa_publication_t *publication);
 int32_t aa_publication_max_message_length(const aa_publication_t *publication);
 
 /* One attempt each: the new stream position, or a result of offers. */
-int64_t aa_publication_offer(
-    aa_publication_t *publication, const uint8_t *data, size_t length, int64_t reserved_value);
+int64_t aa_publication_offer(aa_publication_t *publication, const uint8_t *data, size_t length, int64_t reserved_value);
 /* One message from several pieces. */
 int64_t aa_publication_offer_vectored(
     aa_publication_t *publication, const aa_slice_t *parts, size_t count, int64_t reserved_value);
@@ -178,23 +171,14 @@ int64_t aa_publication_offer_vectored(
  * (AA_MESSAGE_TOO_LONG, AA_ARGUMENT). *position is set to the stream position after the last that was appended, if any;
  * position may be NULL. */
 int64_t aa_publication_offer_many(
-    aa_publication_t *publication,
-    const uint8_t *data,
-    size_t data_length,
-    const int32_t *lengths,
-    size_t count,
+    aa_publication_t *publication, const uint8_t *data, size_t data_length, const int32_t *lengths, size_t count,
     int64_t *position);
 /* The same for count messages of one length, each stride bytes (0: none) behind the one before. */
 int64_t aa_publication_offer_equal(
-    aa_publication_t *publication,
-    const uint8_t *data,
-    size_t data_length,
-    size_t length,
-    size_t stride,
-    size_t count,
+    aa_publication_t *publication, const uint8_t *data, size_t data_length, size_t length, size_t stride, size_t count,
     int64_t *position);
 
-/* --- claims ---------------------------------------------------------------------------------------------------------- */
+/* --- claims ---------------------------------------------------------------------------------------------- */
 
 /* A frame that is reserved and filled in place, from any thread. Releasing it neither commits nor aborts. */
 typedef struct aa_claim aa_claim_t;
@@ -210,17 +194,17 @@ uint8_t *aa_claim_data(aa_claim_t *claim);
 int aa_claim_commit(aa_claim_t *claim, uint8_t flags, int64_t reserved_value);
 int aa_claim_abort(aa_claim_t *claim);
 
-/* --- exclusive publications ------------------------------------------------------------------------------------------ */
+/* --- exclusive publications ------------------------------------------------------------------------------ */
 
 /* One attempt each, as offers. length is without the padding frame's header. */
 int64_t aa_publication_append_padding(aa_publication_t *publication, size_t length);
 int32_t aa_publication_max_padding_length(const aa_publication_t *publication);
-/* Appends whole frames, which must be such as this publication would have written at its position; else AA_ARGUMENT, and
- * error says why. */
-int64_t aa_publication_offer_block(
-    aa_publication_t *publication, const uint8_t *block, size_t length, aa_error_t *error);
+/* Appends whole frames, which must be such as this publication would have written at its position; else AA_ARGUMENT,
+ * and error says why. */
+int64_t
+aa_publication_offer_block(aa_publication_t *publication, const uint8_t *block, size_t length, aa_error_t *error);
 
-/* --- images ----------------------------------------------------------------------------------------------------------- */
+/* --- images ---------------------------------------------------------------------------------------------- */
 
 typedef struct aa_image aa_image_t;
 
@@ -240,7 +224,7 @@ bool aa_image_is_publication_revoked(const aa_image_t *image);
 /* Whether the position lies within a message, whose beginning is in the image's builder. */
 bool aa_image_is_within_message(const aa_image_t *image);
 
-/* --- batches ------------------------------------------------------------------------------------------------------------ */
+/* --- batches --------------------------------------------------------------------------------------------- */
 
 /* Whole messages copied out of images, in columns. A scan fills it and moves no position; a commit moves the
  * positions of its images past what was given to the caller. Reused from scan to scan; one reader at a time.
@@ -250,23 +234,23 @@ bool aa_image_is_within_message(const aa_image_t *image);
  * lies before them. */
 typedef struct
 {
-    size_t count;                       /* messages */
-    size_t nbytes;                      /* payload bytes */
-    size_t fragments;                   /* fragments read by the last scan, those kept in builders included */
-    const uint8_t *data;                /* nbytes, payloads back to back */
-    const int32_t *offsets;             /* count + 1 */
-    const int32_t *session_ids;         /* count, as all below */
-    const int64_t *stream_positions;    /* after the message */
-    const int64_t *reserved_values;     /* of the last fragment */
+    size_t count;                    /* messages */
+    size_t nbytes;                   /* payload bytes */
+    size_t fragments;                /* fragments read by the last scan, those kept in builders included */
+    const uint8_t *data;             /* nbytes, payloads back to back */
+    const int32_t *offsets;          /* count + 1 */
+    const int32_t *session_ids;      /* count, as all below */
+    const int64_t *stream_positions; /* after the message */
+    const int64_t *reserved_values;  /* of the last fragment */
     const int32_t *term_ids;
-    const int32_t *term_offsets;        /* of the first fragment */
-    const int32_t *frame_lengths;       /* header and payload of the whole message */
+    const int32_t *term_offsets;  /* of the first fragment */
+    const int32_t *frame_lengths; /* header and payload of the whole message */
     const int32_t *initial_term_ids;
     const int32_t *stream_ids;
     const int16_t *types;
-    const uint8_t *flags;               /* of the last fragment, with BEGIN added where it is a whole message */
+    const uint8_t *flags; /* of the last fragment, with BEGIN added where it is a whole message */
     const uint8_t *versions;
-    const size_t *fragment_ends;        /* fragments that the scan had read when the message was whole */
+    const size_t *fragment_ends; /* fragments that the scan had read when the message was whole */
 } aa_batch_t;
 
 aa_batch_t *aa_batch_create(void);
@@ -276,21 +260,11 @@ void aa_batch_release(aa_batch_t *batch);
  * message, however long). Keeps references to the images until the next scan, clear or release. AA_OK; AA_CORRUPT
  * (what was read before it stays in the batch and may be committed); AA_SYSTEM without memory. */
 int aa_batch_scan(
-    aa_batch_t *batch,
-    aa_image_t *const *images,
-    size_t image_count,
-    size_t start,
-    size_t fragment_limit,
-    size_t message_limit,
-    size_t max_bytes,
-    aa_error_t *error);
+    aa_batch_t *batch, aa_image_t *const *images, size_t image_count, size_t start, size_t fragment_limit,
+    size_t message_limit, size_t max_bytes, aa_error_t *error);
 /* Reads on in one image, as above, but no frame that begins at limit_position or behind it. */
 int aa_batch_scan_image(
-    aa_batch_t *batch,
-    aa_image_t *image,
-    int64_t limit_position,
-    size_t fragment_limit,
-    size_t max_bytes,
+    aa_batch_t *batch, aa_image_t *image, int64_t limit_position, size_t fragment_limit, size_t max_bytes,
     aa_error_t *error);
 /* Moves the images' positions past the first `count` messages of the last scan; with count == batch->count also past
  * padding that follows. Commits only forwards. Does nothing for images that were scanned again since. */
@@ -302,17 +276,17 @@ void aa_batch_copy_columns(const aa_batch_t *batch, uint8_t *out);
 /* Forgets what the last scan found; its images' next scan finds it again unless it was committed. */
 void aa_batch_clear(aa_batch_t *batch);
 
-/* --- blocks ------------------------------------------------------------------------------------------------------------- */
+/* --- blocks ---------------------------------------------------------------------------------------------- */
 
 /* Whole frames as they lie in the log, headers and all. They may be overwritten once the position has moved past. */
 typedef struct
 {
-    const uint8_t *frames;     /* valid as long as the image's log is mapped */
-    int64_t position;          /* of the first frame */
-    int32_t length;            /* bytes, 0 where there is nothing to read now */
+    const uint8_t *frames; /* valid as long as the image's log is mapped */
+    int64_t position;      /* of the first frame */
+    int32_t length;        /* bytes, 0 where there is nothing to read now */
     int32_t term_id;
-    int32_t frame_count;       /* padding not counted */
-    int32_t payload_length;    /* of every frame; -1 where they differ or there is none */
+    int32_t frame_count;    /* padding not counted */
+    int32_t payload_length; /* of every frame; -1 where they differ or there is none */
 } aa_block_t;
 
 /* The frames from the position on that lie in the same term and, together, in `limit` bytes. Padding ends a block;
@@ -326,31 +300,23 @@ void aa_block_commit(aa_image_t *image, const aa_block_t *block);
 int aa_block_index(
     const aa_image_t *image, const aa_block_t *block, int32_t *offsets, int32_t *lengths, aa_error_t *error);
 
-/* --- the watcher ---------------------------------------------------------------------------------------------------------- */
+/* --- the watcher ----------------------------------------------------------------------------------------- */
 
 /* One native thread per client, off the GIL. It watches the broadcast and everything registered here with an adaptive
  * back-off (bounded lateness) and makes a descriptor readable when something is ready; and it keeps the client alive
  * while the event loop is blocked. */
 typedef struct aa_watcher aa_watcher_t;
 
-#define AA_WATCH_BROADCAST 0             /* the ticket of the broadcast itself */
-#define AA_WATCH_WRITABLE 1              /* publication connected and its limit past its position, or closed */
-#define AA_WATCH_CONNECTED 2             /* publication connected, or closed */
+#define AA_WATCH_BROADCAST 0 /* the ticket of the broadcast itself */
+#define AA_WATCH_WRITABLE 1  /* publication connected and its limit past its position, or closed */
+#define AA_WATCH_CONNECTED 2 /* publication connected, or closed */
 
 /* max_park_ns: the bound on lateness. stall_limit_ms: how long the client is kept alive without aa_watcher_beat.
  * liveness_timeout_ms: the driver's; after a gap of its own longer than this the thread beats no more until the
- * conductor does. After a second in which nothing became ready or was asked for, the bound is four times as large, so
- * that an idle client stays below 1 % of a core. */
+ * conductor does. */
 int aa_watcher_start(
-    aa_cnc_t *cnc,
-    aa_broadcast_t *broadcast,
-    int64_t client_id,
-    int64_t keepalive_interval_ms,
-    int64_t stall_limit_ms,
-    int64_t liveness_timeout_ms,
-    int64_t max_park_ns,
-    aa_watcher_t **watcher,
-    aa_error_t *error);
+    aa_cnc_t *cnc, aa_broadcast_t *broadcast, int64_t client_id, int64_t keepalive_interval_ms, int64_t stall_limit_ms,
+    int64_t liveness_timeout_ms, int64_t max_park_ns, aa_watcher_t **watcher, aa_error_t *error);
 /* Ends the thread and waits for it (not in a forked child, where there is none), and frees all. */
 void aa_watcher_stop(aa_watcher_t *watcher);
 /* The descriptor to watch for readability. */

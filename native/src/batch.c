@@ -34,8 +34,7 @@ typedef struct
     size_t committed_shares;
 } batch_t;
 
-/* --- memory ----------------------------------------------------------------------------------------------------------
- */
+/* --- memory ---------------------------------------------------------------------------------------------- */
 
 /* In the order of aa_batch_copy_columns, which keeps every column aligned without gaps. */
 static const struct
@@ -203,8 +202,7 @@ void aa_batch_release(aa_batch_t *columns)
     }
 }
 
-/* --- scanning one image
- * ------------------------------------------------------------------------------------------------ */
+/* --- scanning one image ---------------------------------------------------------------------------------- */
 
 /* A message between its first and last fragment. What this scan copied of it lies behind the batch's payloads, after
  * room for what the builder keeps. */
@@ -451,8 +449,7 @@ static int scan_image(scan_t *scan)
     return result == AA_OK || result == AA_NOTHING ? settled : result;
 }
 
-/* --- scans and commits
- * -------------------------------------------------------------------------------------------------- */
+/* --- scans and commits ----------------------------------------------------------------------------------- */
 
 static scan_t begin_scan(aa_batch_t *columns, size_t fragment_limit, size_t max_bytes, aa_error_t *error)
 {

@@ -10,7 +10,7 @@
 /* How often a run of messages goes through a rotation, its own or that of another publisher, for one of them. */
 #define ROTATION_ATTEMPTS 64
 
-/* --- creation and state ------------------------------------------------------------------------------------------- */
+/* --- creation and state ---------------------------------------------------------------------------------- */
 
 int aa_publication_create(
     aa_log_t *log, aa_cnc_t *cnc, int32_t session_id, int32_t stream_id, int32_t position_limit_counter_id,
@@ -119,7 +119,7 @@ int32_t aa_publication_max_message_length(const aa_publication_t *publication)
     return publication->log->max_message_length;
 }
 
-/* --- one message -------------------------------------------------------------------------------------------------- */
+/* --- one message ----------------------------------------------------------------------------------------- */
 
 /* Where the next byte of a message comes from. */
 typedef struct
@@ -224,7 +224,7 @@ int64_t aa_publication_offer_vectored(
     return append(publication, parts, length, reserved_value);
 }
 
-/* --- many messages ------------------------------------------------------------------------------------------------ */
+/* --- many messages --------------------------------------------------------------------------------------- */
 
 static int64_t check_lengths(const aa_log_t *log, size_t data_length, const int32_t *lengths, size_t count)
 {

@@ -1,6 +1,6 @@
 #include "reservation.h"
 
-/* --- the raw tail of a term --------------------------------------------------------------------------------------- */
+/* --- the raw tail of a term ------------------------------------------------------------------------------ */
 
 static int32_t tail_term_id(int64_t raw_tail)
 {
@@ -64,7 +64,7 @@ int64_t aa_reservation_limit(const aa_publication_t *publication)
     return atomic_load_explicit(publication->position_limit, memory_order_acquire);
 }
 
-/* --- reserving ---------------------------------------------------------------------------------------------------- */
+/* --- reserving ------------------------------------------------------------------------------------------- */
 
 int64_t aa_reservation_length(const aa_log_t *log, size_t length)
 {

@@ -4,6 +4,7 @@
 #include "counters.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,13 +16,9 @@
 #define NS_PER_MS 1000000LL
 #define NS_PER_S 1000000000LL
 
-/* The back-off: this many looks at once, then parks that double from the shortest to the caller's longest, and to a
- * multiple of that after a while of quiet. Waking up costs 10 to 20 us on a virtual machine, so a look in every
- * millisecond would be more than 1 % of a core. */
+/* The back-off: this many looks at once, then parks that double from the shortest to the caller's longest. */
 #define IMMEDIATE_LOOKS 32
 #define SHORTEST_PARK_NS 20000
-#define QUIET_NS NS_PER_S
-#define QUIET_PARKS 4
 
 typedef enum
 {
@@ -76,8 +73,7 @@ static int64_t clock_ns(clockid_t clock)
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* --- looking --------------------------------------------------------------------------------------------------------
- */
+/* --- looking --------------------------------------------------------------------------------------------- */
 
 static void free_watch(watch_t *watch)
 {
@@ -223,8 +219,7 @@ static bool look_at_broadcast(aa_watcher_t *watcher, memory_t *memory, int64_t n
     return is_new;
 }
 
-/* --- keeping the client alive
- * ----------------------------------------------------------------------------------------- */
+/* --- keeping the client alive ---------------------------------------------------------------------------- */
 
 /* After a gap in which the driver will have given the client up (SIGSTOP, a suspended machine), a beat of the thread
  * would only hide that from the conductor. */
@@ -248,8 +243,7 @@ static void keep_alive(aa_watcher_t *watcher, memory_t *memory, int64_t now_ns)
     memory->last_keepalive_ns = now_ns;
 }
 
-/* --- the thread
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------------------ */
 
 /* Parks unless nudged. Whether to go on. */
 static bool park(aa_watcher_t *watcher, int64_t park_ns, bool *was_nudged)
@@ -269,50 +263,36 @@ static bool park(aa_watcher_t *watcher, int64_t park_ns, bool *was_nudged)
     return go_on;
 }
 
-/* How long the thread has found nothing to do. */
-typedef struct
+static int64_t next_park_ns(const aa_watcher_t *watcher, int idle_looks)
 {
-    int64_t since_ns;
-    int looks;
-} idleness_t;
-
-static int64_t next_park_ns(const aa_watcher_t *watcher, const idleness_t *idleness, int64_t now_ns)
-{
-    if (idleness->looks < IMMEDIATE_LOOKS)
+    if (idle_looks < IMMEDIATE_LOOKS)
     {
         return 0;
     }
-    const bool is_quiet = now_ns - idleness->since_ns > QUIET_NS;
-    const int64_t longest_ns = is_quiet ? QUIET_PARKS * watcher->max_park_ns : watcher->max_park_ns;
-    const int doublings = idleness->looks - IMMEDIATE_LOOKS;
-    const int64_t park_ns = doublings < 20 ? (int64_t)SHORTEST_PARK_NS << doublings : longest_ns;
-    return park_ns < longest_ns ? park_ns : longest_ns;
+    const int doublings = idle_looks - IMMEDIATE_LOOKS;
+    const int64_t park_ns = doublings < 20 ? (int64_t)SHORTEST_PARK_NS << doublings : watcher->max_park_ns;
+    return park_ns < watcher->max_park_ns ? park_ns : watcher->max_park_ns;
 }
 
 static void *run(void *argument)
 {
     aa_watcher_t *watcher = argument;
-    int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-    memory_t memory = {.announced_tail = -1, .last_look_ns = now_ns, .last_keepalive_ns = now_ns};
-    idleness_t idleness = {.since_ns = now_ns};
+    const int64_t started_ns = clock_ns(CLOCK_MONOTONIC);
+    memory_t memory = {.announced_tail = -1, .last_look_ns = started_ns, .last_keepalive_ns = started_ns};
+    int idle_looks = 0;
     bool was_nudged = false;
     do
     {
-        now_ns = clock_ns(CLOCK_MONOTONIC);
+        const int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
         keep_alive(watcher, &memory, now_ns);
         bool is_busy = look_at_broadcast(watcher, &memory, now_ns);
         is_busy |= look_at_watches(watcher) || was_nudged;
-        idleness.looks++;
-        if (is_busy)
-        {
-            idleness = (idleness_t){.since_ns = now_ns};
-        }
-    } while (park(watcher, next_park_ns(watcher, &idleness, now_ns), &was_nudged));
+        idle_looks = is_busy ? 0 : idle_looks + (idle_looks < INT_MAX);
+    } while (park(watcher, next_park_ns(watcher, idle_looks), &was_nudged));
     return NULL;
 }
 
-/* --- start and stop
- * ------------------------------------------------------------------------------------------------------ */
+/* --- start and stop -------------------------------------------------------------------------------------- */
 
 static int start_thread(aa_watcher_t *watcher)
 {
@@ -415,8 +395,7 @@ void aa_watcher_stop(aa_watcher_t *watcher)
     free_watcher(watcher);
 }
 
-/* --- the loop's side
- * ------------------------------------------------------------------------------------------------------- */
+/* --- the loop's side ------------------------------------------------------------------------------------- */
 
 int aa_watcher_fd(const aa_watcher_t *watcher)
 {

@@ -81,8 +81,7 @@ static void fill_pattern(void)
     }
 }
 
-/* --- columns
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- columns --------------------------------------------------------------------------------------------- */
 
 TEST(batch_has_messages_in_columns)
 {
@@ -178,8 +177,7 @@ TEST(batch_grows_with_what_it_holds)
     close_reading(&reading);
 }
 
-/* --- scans and commits
- * -------------------------------------------------------------------------------------------------- */
+/* --- scans and commits ----------------------------------------------------------------------------------- */
 
 TEST(scan_moves_no_position_and_commit_moves_past_what_was_given)
 {
@@ -333,8 +331,7 @@ TEST(frame_that_is_being_written_ends_the_scan)
     close_reading(&reading);
 }
 
-/* --- the builder
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- the builder ----------------------------------------------------------------------------------------- */
 
 /* Writes the i-th fragment of the pattern at its place. */
 static void write_fragment(reading_t *reading, int64_t begin, int32_t i, uint8_t flags)
@@ -604,8 +601,7 @@ TEST(message_that_never_ends_is_corrupt)
     close_reading(&reading);
 }
 
-/* --- several images
- * --------------------------------------------------------------------------------------------------------- */
+/* --- several images -------------------------------------------------------------------------------------- */
 
 TEST(scan_goes_round_the_images_from_the_one_named)
 {
@@ -673,8 +669,7 @@ TEST(batch_keeps_its_images_and_their_logs_alive)
     aa_batch_release(NULL);
 }
 
-/* --- closed images
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- closed images --------------------------------------------------------------------------------------- */
 
 TEST(image_after_close_gives_nothing_writes_nothing_and_keeps_its_last_values)
 {
@@ -720,9 +715,7 @@ TEST(image_tells_the_state_of_its_stream)
     close_reading(&reading);
 }
 
-/* --- nonsense
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* --- nonsense ------------------------------------------------------------------------------------------------- */
 
 TEST(image_with_impossible_counter_or_position_is_corrupt)
 {

@@ -347,7 +347,7 @@ TEST(publication_on_a_log_with_impossible_tails_gives_an_error)
     close_stream(&stream);
 }
 
-/* --- many at once ------------------------------------------------------------------------------------------------- */
+/* --- many at once ---------------------------------------------------------------------------------------- */
 
 static void offers_many(const char *directory, bool exclusive)
 {
@@ -430,7 +430,7 @@ TEST(publication_offers_equal_records_and_one_record_many_times)
     for_both_kinds(directory, offers_equal);
 }
 
-/* --- what only exclusive publications do -------------------------------------------------------------------------- */
+/* --- what only exclusive publications do ----------------------------------------------------------------- */
 
 TEST(publication_appends_padding_that_readers_pass_over)
 {
@@ -564,7 +564,7 @@ TEST(publication_refuses_a_block_that_it_would_not_have_written)
     close_stream(&stream);
 }
 
-/* --- dying publishers --------------------------------------------------------------------------------------------- */
+/* --- dying publishers ------------------------------------------------------------------------------------ */
 
 TEST(publication_whose_process_dies_while_writing_leaves_a_frame_that_can_be_unblocked)
 {

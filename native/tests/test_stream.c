@@ -71,8 +71,7 @@ static size_t make_message(uint8_t *to, const plan_t *plan, uint32_t publisher, 
     return sizeof(head) + length;
 }
 
-/* --- publishing ------------------------------------------------------------------------------------------------------
- */
+/* --- publishing ------------------------------------------------------------------------------------------ */
 
 typedef struct
 {
@@ -221,8 +220,7 @@ _Noreturn static void publish_in_child(const plan_t *plan, const char *directory
     _exit(0);
 }
 
-/* --- consuming -------------------------------------------------------------------------------------------------------
- */
+/* --- consuming ------------------------------------------------------------------------------------------- */
 
 typedef struct
 {
@@ -288,8 +286,7 @@ static void consume_all(consumer_t *consumer, uint64_t expected)
     }
 }
 
-/* --- plans
- * --------------------------------------------------------------------------------------------------------------- */
+/* --- plans ----------------------------------------------------------------------------------------------- */
 
 static void carry_out(const char *directory, const plan_t *plan)
 {

@@ -118,8 +118,7 @@ static void publish(const watching_t *watching)
     CHECK(aa_publication_offer(watching->publication, (const uint8_t *)"message", 7, 0) > 0);
 }
 
-/* --- readiness -------------------------------------------------------------------------------------------------------
- */
+/* --- readiness ------------------------------------------------------------------------------------------- */
 
 TEST(watcher_reports_images_with_a_frame_once)
 {
@@ -296,8 +295,7 @@ TEST(watcher_keeps_what_it_watches_alive)
     stop_watching(&watching);
 }
 
-/* --- waking
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- waking ---------------------------------------------------------------------------------------------- */
 
 static bool read_thread_file(const char *thread, const char *name, char *content, size_t capacity)
 {
@@ -478,8 +476,7 @@ TEST(watcher_loses_no_wake_up)
     stop_watching(&watching);
 }
 
-/* --- keeping the client alive
- * ------------------------------------------------------------------------------------------- */
+/* --- keeping the client alive ---------------------------------------------------------------------------- */
 
 static int64_t heartbeat_of(const watching_t *watching)
 {
@@ -566,8 +563,7 @@ TEST(watcher_after_a_gap_longer_than_the_liveness_timeout_is_silent_until_the_lo
     close_stream(&parents.stream);
 }
 
-/* --- the end
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------------------------------------- */
 
 TEST(watcher_stopped_in_a_forked_child_leaves_the_parents_alone)
 {
