@@ -10,6 +10,9 @@ from typing import Any
 from aeron_async._log import log
 from aeron_async._tasks import spawn
 
+# The order of async `on_error` handlers, apart from all registration ids.
+_ON_ERROR = -1
+
 
 class HandlerRunner:
     """Calls handlers of one client.
@@ -29,12 +32,8 @@ class HandlerRunner:
         except Exception as error:
             self.failed(error)
             return
-        if not inspect.isawaitable(result):
-            return
-        if self._loop_ends:
-            _discard(result)
-        else:
-            self._enqueue(result, order)
+        if inspect.isawaitable(result):
+            self._run_as_task(result, order)
 
     def stop(self) -> None:
         """The event loop is about to end: nothing is run as a task any more."""
@@ -46,11 +45,17 @@ class HandlerRunner:
         if self._on_error is None:
             return
         try:
-            self._on_error(error)
+            result = self._on_error(error)
         except Exception:
             log.exception("on_error_failed")
+            return
+        if inspect.isawaitable(result):
+            self._run_as_task(_logged(result), _ON_ERROR)
 
-    def _enqueue(self, awaitable: Awaitable[None], order: int) -> None:
+    def _run_as_task(self, awaitable: Awaitable[None], order: int) -> None:
+        if self._loop_ends:
+            _discard(awaitable)
+            return
         queue = self._queues.get(order)
         if queue is not None:
             queue.append(awaitable)
@@ -70,6 +75,13 @@ class HandlerRunner:
             del self._queues[order]
             for awaitable in queue:
                 _discard(awaitable)
+
+
+async def _logged(awaitable: Awaitable[None]) -> None:
+    try:
+        await awaitable
+    except Exception:
+        log.exception("on_error_failed")
 
 
 def _discard(awaitable: Awaitable[None]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sized
 from typing import Generic, Self, TypeVar
 
 import anyio.lowlevel
 
-from aeron_async._reader import AHEAD_MESSAGES, Handles, Reader
+from aeron_async._reader import Handles, Reader
 from aeron_async.action import Action
 from aeron_async.batch import Header, Message, MessageBatch
 
@@ -16,15 +16,20 @@ DEFAULT_FRAGMENT_LIMIT = 10
 DEFAULT_BATCH_LIMIT = 1024
 DEFAULT_BATCH_BYTES = 4 << 20
 
+# How much an iteration delivers before other tasks get a turn: messages, and KiB.
+TURN = 256
+
 T = TypeVar("T")
 
 
 class Iteration(Generic[T]):
     """An iteration over what a source delivers; leaving it in any way loses and repeats nothing."""
 
-    def __init__(self, source: Readable, take: Callable[[Reader], T | None]) -> None:
+    def __init__(self, source: Readable, take: Callable[[Reader], T | None], weight: Callable[[T], int]) -> None:
+        """`weight` tells how much of a turn of the loop an item is: 1 a message, and 1 a KiB."""
         self._source = source
         self._take = take
+        self._weight = weight
         self._delivered = 0
 
     def __aiter__(self) -> Self:
@@ -34,13 +39,13 @@ class Iteration(Generic[T]):
         reader = self._source._reader
         reader.claim(self)
         try:
-            if self._delivered >= AHEAD_MESSAGES:
+            if self._delivered >= TURN:
                 self._delivered = 0
                 await anyio.lowlevel.checkpoint()
             while not reader.is_at_end(self._source):
                 item = self._take(reader)
                 if item is not None:
-                    self._delivered += 1
+                    self._delivered += self._weight(item)
                     return item
                 self._delivered = 0
                 await reader.park(self._source)
@@ -113,7 +118,7 @@ class Readable(ABC):
             index = reader.take(ahead)
             return Message(ahead.data[ahead.offsets[index] : ahead.offsets[index + 1]], ahead.batch, index)
 
-        return Iteration(self, take)
+        return Iteration(self, take, _message_weight)
 
     def payloads(self) -> AsyncIterator[bytes]:
         """The payloads as they come; otherwise as `__aiter__`."""
@@ -125,14 +130,23 @@ class Readable(ABC):
             index = reader.take(ahead)
             return ahead.data[ahead.offsets[index] : ahead.offsets[index + 1]]
 
-        return Iteration(self, take)
+        return Iteration(self, take, _message_weight)
 
     def batches(
         self, limit: int = DEFAULT_BATCH_LIMIT, *, max_bytes: int = DEFAULT_BATCH_BYTES
     ) -> AsyncIterator[MessageBatch]:
-        """Batches as `poll_batch` gives them, none of them empty; otherwise as `__aiter__`."""
+        """Batches as `poll_batch` gives them, none of them empty; otherwise as `__aiter__`.
+
+        Raises `ValueError` for a limit below 1.
+        """
 
         def take(reader: Reader) -> MessageBatch | None:
             return reader.read_batch(self, limit, max_bytes) or None
 
-        return Iteration(self, take)
+        if limit < 1:
+            raise ValueError(f"batches of at most {limit} messages would never come")
+        return Iteration(self, take, lambda batch: len(batch) + (batch.nbytes >> 10))
+
+
+def _message_weight(message: Sized) -> int:
+    return 1 + (len(message) >> 10)

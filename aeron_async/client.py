@@ -41,6 +41,7 @@ from aeron_async.errors import (
     DriverNotRunningError,
     DriverStartError,
     ForkedClientError,
+    RegistrationError,
 )
 from aeron_async.idle import Waker
 from aeron_async.protocol.cnc import COUNTER_MAX_KEY_LENGTH, COUNTER_MAX_LABEL_LENGTH
@@ -182,8 +183,9 @@ class _Session:
         if registration is not None:
             try:
                 await self.complete(registration, self.settings.driver_timeout)
-            except AddTimeoutError:
-                log.warning("close_unanswered", registration_id=registration_id)
+            except (AddTimeoutError, RegistrationError) as error:
+                # It is closed all the same.
+                log.warning("close_unanswered", registration_id=registration_id, error=str(error))
 
     async def reject_image(self, correlation_id: int, position: int, reason: str) -> None:
         self.check_process()

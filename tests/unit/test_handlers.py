@@ -170,3 +170,35 @@ async def test_at_the_end_of_the_loop_plain_handlers_still_run_and_async_ones_do
     runner.call(heard.append, "plain", order=0)
     await anyio.sleep(0.01)
     assert heard == ["plain"]
+
+
+@pytest.mark.anyio
+async def test_an_async_on_error_is_awaited() -> None:
+    heard: list[str] = []
+
+    async def on_error(error: Exception) -> None:
+        await anyio.lowlevel.checkpoint()
+        heard.append(str(error))
+
+    runner = HandlerRunner(on_error)
+    with structlog.testing.capture_logs():
+        runner.failed(ValueError("first"))
+        runner.failed(ValueError("second"))
+        await until(lambda: len(heard) == 2)
+    assert heard == ["first", "second"]
+
+
+@pytest.mark.anyio
+async def test_an_async_on_error_that_raises_is_logged_and_not_told_of_itself() -> None:
+    calls = 0
+
+    async def on_error(error: Exception) -> None:
+        nonlocal calls
+        calls += 1
+        raise ZeroDivisionError
+
+    with structlog.testing.capture_logs() as logs:
+        HandlerRunner(on_error).failed(ValueError("first"))
+        await until(lambda: len(logs) == 2)
+    assert [entry["event"] for entry in logs] == ["handler_failed", "on_error_failed"]
+    assert calls == 1

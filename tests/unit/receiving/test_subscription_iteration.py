@@ -462,3 +462,36 @@ async def test_leaving_the_block_closes_the_subscription(bench: Bench, subscript
     assert subscription.is_closed
     await subscription.aclose()
     assert bench.driver.receive() == []
+
+
+async def test_long_messages_give_other_tasks_their_turns_sooner(
+    source: Source, stream: ImageStream, iterate: Iterate
+) -> None:
+    """Two hundred messages of 4 KiB are several turns, though as many short ones are not one."""
+    message = bytes(4 << 10)
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await anyio.lowlevel.checkpoint()
+            turns += 1
+
+    stream.log.append(message)
+    received = 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take_turns)
+        async for _ in iterate(source):
+            # Always one more to come: an iteration that never waits.
+            stream.log.append(message)
+            received += 1
+            if received == 200:
+                break
+        tasks.cancel_scope.cancel()
+    assert turns > 0
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_batches_of_nothing_are_refused(source: Source, limit: int) -> None:
+    with pytest.raises(ValueError, match="would never come"):
+        source.batches(limit)
