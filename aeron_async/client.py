@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import time
 import weakref
@@ -20,7 +21,7 @@ from aeron_async._core import Broadcast, Cnc
 from aeron_async._handlers import HandlerRunner
 from aeron_async._local_addresses import local_socket_addresses
 from aeron_async._log import log
-from aeron_async._tasks import spawn
+from aeron_async._tasks import BackgroundTask, spawn
 from aeron_async.channel import ChannelUri
 from aeron_async.conductor import (
     ClientConductor,
@@ -45,6 +46,7 @@ from aeron_async.errors import (
 )
 from aeron_async.idle import Waker
 from aeron_async.protocol.cnc import COUNTER_MAX_KEY_LENGTH, COUNTER_MAX_LABEL_LENGTH
+from aeron_async.protocol.error_codes import ErrorCode
 from aeron_async.publication import ExclusivePublication, Publication
 from aeron_async.publication_error import PublicationError
 from aeron_async.subscription import Image, Subscription
@@ -52,6 +54,9 @@ from aeron_async.subscription import Image, Subscription
 ImageHandler = Callable[[Image], Awaitable[None] | None]
 CounterHandler = Callable[[CounterInfo], Awaitable[None] | None]
 PublicationErrorHandler = Callable[[PublicationError], Awaitable[None] | None]
+
+# How soon a command is sent again that the driver could not carry out yet, in seconds.
+_RETRY_INTERVAL = 0.01
 
 # How often a directory is looked at for a driver that is not there yet, in seconds.
 _CNC_POLL = 0.02
@@ -118,11 +123,20 @@ class _Session:
             raise AddTimeoutError(f"the driver did not answer within {self.seconds(timeout)} s")
         return registration.result()
 
-    async def aclose(self) -> None:
-        self.check_process()
-        self.conductor.close(CloseReason.USER, "it was closed by its user")
-        with anyio.CancelScope(shield=True):
-            await self._task.wait()
+    async def add(self, ask: Callable[[], Registration], timeout: Timeout) -> Any:
+        """What a command makes; asked again while something of the same name is still on its way out of the driver."""
+        seconds = self.seconds(timeout)
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            try:
+                return await self.complete(ask(), timeout)
+            except RegistrationError as error:
+                if error.code != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE or time.monotonic() >= deadline:
+                    raise
+            await anyio.sleep(_RETRY_INTERVAL)
+
+    async def wait_ended(self) -> None:
+        await self._task.wait()
 
     async def _run(self) -> None:
         try:
@@ -234,7 +248,7 @@ class Client(ClosedOnExit):
     ) -> None:
         self._session = session
         self._release = release
-        self._releasing = anyio.Lock()
+        self._closing: BackgroundTask | None = None
         self.aeron_dir = aeron_dir
         """The driver's directory."""
         self.driver = driver
@@ -268,14 +282,17 @@ class Client(ClosedOnExit):
 
         A `channel` given as a text goes to the driver as it is; `ChannelUri` checks it first.
 
-        `timeout` is in seconds. Cancelled or late, what may have been created is removed again.
+        `timeout` is in seconds. Cancelled or late, what may have been created is removed again. Where something of the
+        same address is still on its way out of the driver, the command is sent again until the timeout.
 
         Raises `RegistrationError` with the driver's code and text, `AddTimeoutError`, `ClientClosedError`,
         `InsufficientStorageError`. Source: `Aeron.addPublication`.
         """
         self._session.check_process()
-        registration = self._session.conductor.add_publication(_channel_text(channel), _int32("stream_id", stream_id))
-        publication: Publication = await self._session.complete(registration, timeout)
+        text = _channel_text(channel)
+        _int32("stream_id", stream_id)
+        add = self._session.conductor.add_publication
+        publication: Publication = await self._session.add(lambda: add(text, stream_id), timeout)
         return publication
 
     async def add_exclusive_publication(
@@ -286,10 +303,10 @@ class Client(ClosedOnExit):
         Source: `Aeron.addExclusivePublication`.
         """
         self._session.check_process()
-        registration = self._session.conductor.add_exclusive_publication(
-            _channel_text(channel), _int32("stream_id", stream_id)
-        )
-        publication: ExclusivePublication = await self._session.complete(registration, timeout)
+        text = _channel_text(channel)
+        _int32("stream_id", stream_id)
+        add = self._session.conductor.add_exclusive_publication
+        publication: ExclusivePublication = await self._session.add(lambda: add(text, stream_id), timeout)
         return publication
 
     async def add_subscription(
@@ -309,11 +326,11 @@ class Client(ClosedOnExit):
         Channel, timeout and errors as `add_publication`. Source: `Aeron.addSubscription`.
         """
         self._session.check_process()
+        text = _channel_text(channel)
+        _int32("stream_id", stream_id)
         handlers = ImageHandlers(on_available_image, on_unavailable_image)
-        registration = self._session.conductor.add_subscription(
-            _channel_text(channel), _int32("stream_id", stream_id), handlers
-        )
-        subscription: Subscription = await self._session.complete(registration, timeout)
+        add = self._session.conductor.add_subscription
+        subscription: Subscription = await self._session.add(lambda: add(text, stream_id, handlers), timeout)
         return subscription
 
     async def add_counter(
@@ -385,10 +402,17 @@ class Client(ClosedOnExit):
 
         Cancelling it does not keep it from being done. Of several calls at once each returns when it is.
         """
-        await self._session.aclose()
+        self._session.check_process()
+        self._session.conductor.close(CloseReason.USER, "it was closed by its user")
+        if self._closing is None:
+            # A task of its own, which goes on when whoever waits for it is cancelled.
+            self._closing = spawn(self._finish_closing, "aeron_async: close client")
         with anyio.CancelScope(shield=True):
-            async with self._releasing:
-                await self._release()
+            await self._closing.wait()
+
+    async def _finish_closing(self) -> None:
+        await self._session.wait_ended()
+        await self._release()
 
     def __repr__(self) -> str:
         state = "open" if self.close_reason is None else self.close_reason.name

@@ -217,6 +217,8 @@ async def test_iteration_waits_for_an_external_driver_to_come_back(aeron_dir: Pa
         async for client in connect(aeron_dir, driver_timeout=0.5, keepalive_interval=0.05):
             async with client:
                 clients.append(client)
+                # The client may be there before the start of its driver has returned.
+                await eventually(lambda: len(drivers) == len(clients))
                 with pytest.raises(DriverTimeoutError):
                     await serve_until_killed(client, drivers[-1].pid)
             if len(clients) == 2:

@@ -16,6 +16,7 @@ from aeron_async.protocol.counter_types import CounterType
 from tests.support import (
     LIMIT,
     eventually,
+    free_udp_port,
     holds_nothing,
     is_running,
     open_pair,
@@ -383,3 +384,28 @@ async def test_a_closed_client_adds_nothing(aeron_dir: Path) -> None:
         assert caught.value.reason is CloseReason.USER
     with pytest.raises(aeron_async.ClientClosedError):
         await client.add_counter(1101)
+
+
+async def test_an_endpoint_may_be_added_again_while_it_is_still_being_closed(client: Client) -> None:
+    """The driver answers "resource temporarily unavailable" then; the client asks again."""
+    channel = f"aeron:udp?endpoint=127.0.0.1:{free_udp_port()}"
+    for _ in range(30):
+        async with (
+            await client.add_subscription(channel, 1001),
+            await client.add_publication(channel, 1001),
+        ):
+            pass
+
+
+async def test_closes_at_once_return_when_it_is_done(runtime_dir: Path) -> None:
+    client = await connect(driver=quick_config())
+    assert client.driver is not None
+    pid = client.driver.pid
+
+    async def close() -> None:
+        await client.aclose()
+        assert not is_running(pid)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(close)
