@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from aeron_async._native import ffi
 
-BytesLike = bytes | bytearray | memoryview
+if TYPE_CHECKING:
+    # Known to type checkers wherever they run; collections.abc has it from Python 3.12 on.
+    from typing_extensions import Buffer
+
+BytesLike: TypeAlias = "Buffer"
 """Anything with a C-contiguous buffer; arrays of the standard library and numpy count too."""
 
 _SINGLE_BYTES = frozenset("Bbc")
@@ -17,9 +21,16 @@ def view_of(data: BytesLike) -> Any:
     """The bytes of `data`, in place. Raises `TypeError` and `BufferError`."""
     try:
         return ffi.from_buffer("uint8_t[]", data)
+    except TypeError:
+        raise TypeError(f"a message is bytes-like, not {type(data).__name__}") from None
     except ValueError as error:
         # numpy's word for what others call a BufferError.
         raise BufferError(str(error)) from None
+
+
+def length_of(data: BytesLike) -> int:
+    """How many bytes `data` has, whatever its items are. Raises as `view_of`."""
+    return len(data) if type(data) is bytes else len(view_of(data))
 
 
 def bytes_of(data: BytesLike) -> bytes:

@@ -48,7 +48,8 @@ def open_log(path: str) -> Any:
     """Maps the log buffer at `path`; the mapping goes with the last object that uses it."""
     error = ffi.new("aa_error_t *")
     log = ffi.new("aa_log_t **")
-    check(lib.aa_log_open(os.fsencode(path), log, error), error)
+    # As the driver wrote it, whatever the locale is.
+    check(lib.aa_log_open(path.encode(errors="surrogateescape"), log, error), error)
     return ffi.gc(log[0], lib.aa_log_release)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aeron_async._log import log
-from aeron_async._tasks import spawn
+from aeron_async._tasks import on_trio, spawn
 
 # The order of async `on_error` handlers, apart from all registration ids.
 _ON_ERROR = -1
@@ -31,6 +32,9 @@ class HandlerRunner:
             result = handler(*arguments)
         except Exception as error:
             self.failed(error)
+            return
+        except asyncio.CancelledError as error:
+            self.failed(_cancelled(error))
             return
         if inspect.isawaitable(result):
             self._run_as_task(result, order)
@@ -71,10 +75,29 @@ class HandlerRunner:
                     await queue.popleft()
                 except Exception as error:
                     self.failed(error)
+                except asyncio.CancelledError as error:
+                    if _is_cancelled():
+                        raise
+                    self.failed(_cancelled(error))
         finally:
             del self._queues[order]
             for awaitable in queue:
                 _discard(awaitable)
+
+
+def _cancelled(error: asyncio.CancelledError) -> Exception:
+    """What a handler lets out that has waited for something that was cancelled."""
+    failure = RuntimeError("the handler waited for something that was cancelled")
+    failure.__cause__ = error
+    return failure
+
+
+def _is_cancelled() -> bool:
+    """Whether the running task itself is being cancelled."""
+    if on_trio():
+        return True
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _logged(awaitable: Awaitable[None]) -> None:

@@ -76,7 +76,8 @@ def spawn(function: Callable[[], Awaitable[None]], name: str) -> BackgroundTask:
 
         trio.lowlevel.spawn_system_task(task._run_in_scope, name=name)
     else:
-        running = asyncio.create_task(task._run(), name=name)
+        # Not by the loop's factory: an eager one would run the task before this function has returned.
+        running = asyncio.Task(task._run(), loop=asyncio.get_running_loop(), name=name)
         _running.add(running)
         running.add_done_callback(_running.discard)
         # A task that is cancelled before its first step never reaches its own `finally`.

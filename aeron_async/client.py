@@ -8,6 +8,8 @@ import os
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from functools import partial
+from numbers import Integral, Real
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -18,6 +20,7 @@ import anyio.lowlevel
 from aeron_async._closing import ClosedOnExit
 from aeron_async._control import CLIENT_TIMEOUT, Timeout
 from aeron_async._core import Broadcast, Cnc
+from aeron_async._draining import drain
 from aeron_async._handlers import HandlerRunner
 from aeron_async._local_addresses import local_socket_addresses
 from aeron_async._log import log
@@ -83,6 +86,7 @@ class _Session:
         self.settings = settings
         self.closed_event = anyio.Event()
         self.is_forked = False
+        self.source: DriverSource | None = None
         self._on_close = on_close
         self._handlers = HandlerRunner(on_error)
         broadcast = Broadcast(cnc)
@@ -123,7 +127,7 @@ class _Session:
             raise AddTimeoutError(f"the driver did not answer within {self.seconds(timeout)} s")
         return registration.result()
 
-    async def add(self, ask: Callable[[], Registration], timeout: Timeout) -> Any:
+    async def add(self, ask: Callable[[], Registration], timeout: Timeout, channel: str, stream_id: int) -> Any:
         """What a command makes; asked again while something of the same name is still on its way out of the driver."""
         seconds = self.seconds(timeout)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
@@ -132,6 +136,7 @@ class _Session:
                 return await self.complete(ask(), timeout)
             except RegistrationError as error:
                 if error.code != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE or time.monotonic() >= deadline:
+                    error.add_note(f"channel={channel!r} stream_id={stream_id}")
                     raise
             await anyio.sleep(_RETRY_INTERVAL)
 
@@ -152,6 +157,7 @@ class _Session:
 
     def enter_forked_child(self) -> None:
         self.is_forked = True
+        self._waker.forget()
         self.conductor.close_handles()
 
     # ConductorEvents
@@ -177,7 +183,13 @@ class _Session:
     # Control
 
     def seconds(self, timeout: Timeout) -> float | None:
-        return timeout if timeout is None or isinstance(timeout, int | float) else self.settings.driver_timeout
+        if timeout is CLIENT_TIMEOUT:
+            return self.settings.driver_timeout
+        if timeout is None:
+            return None
+        if not isinstance(timeout, Real):
+            raise TypeError(f"timeout must be seconds or None, not {type(timeout).__name__}")
+        return float(timeout)
 
     def check_process(self) -> None:
         if self.is_forked:
@@ -188,7 +200,7 @@ class _Session:
     def closed_error(self, resource: type[ClosedError]) -> AeronError:
         self.check_process()
         if self.conductor.close_reason in (None, CloseReason.USER):
-            return resource("it was closed")
+            return resource(f"the {resource.__name__.removesuffix('ClosedError').lower()} was closed")
         return self.conductor.closed_error()
 
     async def close_resource(self, registration_id: int) -> None:
@@ -291,8 +303,8 @@ class Client(ClosedOnExit):
         self._session.check_process()
         text = _channel_text(channel)
         _int32("stream_id", stream_id)
-        add = self._session.conductor.add_publication
-        publication: Publication = await self._session.add(lambda: add(text, stream_id), timeout)
+        ask = partial(self._session.conductor.add_publication, text, stream_id)
+        publication: Publication = await self._session.add(ask, timeout, text, stream_id)
         return publication
 
     async def add_exclusive_publication(
@@ -306,7 +318,9 @@ class Client(ClosedOnExit):
         text = _channel_text(channel)
         _int32("stream_id", stream_id)
         add = self._session.conductor.add_exclusive_publication
-        publication: ExclusivePublication = await self._session.add(lambda: add(text, stream_id), timeout)
+        publication: ExclusivePublication = await self._session.add(
+            lambda: add(text, stream_id), timeout, text, stream_id
+        )
         return publication
 
     async def add_subscription(
@@ -330,7 +344,9 @@ class Client(ClosedOnExit):
         _int32("stream_id", stream_id)
         handlers = ImageHandlers(on_available_image, on_unavailable_image)
         add = self._session.conductor.add_subscription
-        subscription: Subscription = await self._session.add(lambda: add(text, stream_id, handlers), timeout)
+        subscription: Subscription = await self._session.add(
+            lambda: add(text, stream_id, handlers), timeout, text, stream_id
+        )
         return subscription
 
     async def add_counter(
@@ -400,11 +416,12 @@ class Client(ClosedOnExit):
     async def aclose(self) -> None:
         """Closes the client and all its resources, and stops a driver that only it used; again it does nothing.
 
-        Cancelling it does not keep it from being done. Of several calls at once each returns when it is.
+        Such a driver goes on until what was published over UDP has arrived, for a few seconds at most. Cancelling does
+        not keep it from being done. Of several calls at once each returns when it is.
         """
         self._session.check_process()
-        self._session.conductor.close(CloseReason.USER, "it was closed by its user")
         if self._closing is None:
+            self._session.conductor.close(CloseReason.USER, "it was closed by its user")
             # A task of its own, which goes on when whoever waits for it is cancelled.
             self._closing = spawn(self._finish_closing, "aeron_async: close client")
         with anyio.CancelScope(shield=True):
@@ -412,6 +429,9 @@ class Client(ClosedOnExit):
 
     async def _finish_closing(self) -> None:
         await self._session.wait_ended()
+        source = self._session.source
+        if source is not None and source.ends_with_users and self.close_reason is CloseReason.USER:
+            await drain(self._session.counters, self._session.conductor.departed_publications)
         await self._release()
 
     def __repr__(self) -> str:
@@ -458,20 +478,20 @@ class Connect:
         self._handlers = handlers
         self._on_error = on_error
         self._on_close = on_close
-        self._client: Client | None = None
+        self._entered: list[Client] = []
 
     def __await__(self) -> Generator[Any, None, Client]:
         return self._open().__await__()
 
     async def __aenter__(self) -> Client:
-        self._client = await self._open()
-        return self._client
+        client = await self._open()
+        self._entered.append(client)
+        return client
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._client is not None
-        await self._client.aclose()
+        await self._entered.pop().__aexit__(exc_type, exc, traceback)
 
     def __aiter__(self) -> AsyncIterator[Client]:
         return _Clients(self)
@@ -486,6 +506,8 @@ class Connect:
         except BaseException:
             await self._hold.release()
             raise
+        # Publications and subscriptions may be all that is left of a client: the driver is theirs too.
+        session.source = source
         unsubscribe = source.on_exit(session.conductor.driver_exited)
         is_held = True
 
@@ -592,6 +614,11 @@ def connect(
     for name in ("driver_timeout", "keepalive_interval", "loop_stall_limit"):
         if not getattr(settings, name) > 0:
             raise ValueError(f"{name} must be greater than 0")
+    if settings.loop_stall_limit <= settings.keepalive_interval:
+        raise ValueError(
+            f"loop_stall_limit={loop_stall_limit} must be greater than keepalive_interval={keepalive_interval}: a loop "
+            "with nothing to do runs the client's duty cycle only that often"
+        )
     handlers = ClientHandlers(on_available_counter, on_unavailable_counter, on_publication_error)
     return Connect(choose_driver(aeron_dir, driver, driver_config), settings, handlers, on_error, on_close)
 
@@ -603,10 +630,14 @@ async def _wait_for_driver(aeron_dir: Path, timeout: float) -> Cnc:
     while True:
         try:
             cnc = Cnc(str(path))
-            age = time.time() - cnc.driver_heartbeat() / 1000
-            if age <= timeout:
+            heartbeat = cnc.driver_heartbeat()
+            age = time.time() - heartbeat / 1000
+            if heartbeat == -1:
+                problem = "its driver has shut down"
+            elif age <= timeout:
                 return cnc
-            problem = f"the directory {aeron_dir} is stale: its driver's last heartbeat was {age:.0f} s ago"
+            else:
+                problem = f"the directory is stale: its driver's last heartbeat was {age:.0f} s ago"
         except DriverNotRunningError as error:
             problem = str(error)
         if time.monotonic() >= deadline:
@@ -624,15 +655,22 @@ def _channel_text(channel: str | ChannelUri) -> str:
 
 
 def _int32(name: str, value: int) -> int:
+    _check_integer(name, value)
     if not -(1 << 31) <= value < 1 << 31:
         raise ValueError(f"{name}={value} does not fit into 32 bits")
     return value
 
 
 def _int64(name: str, value: int) -> int:
+    _check_integer(name, value)
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{name}={value} does not fit into 64 bits")
     return value
+
+
+def _check_integer(name: str, value: object) -> None:
+    if not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
 
 
 def _check_length(name: str, length: int, limit: int) -> None:

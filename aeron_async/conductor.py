@@ -38,6 +38,9 @@ from aeron_async.subscription import Image, Subscription
 Handler = Callable[..., Any]
 NO_COUNTER_ID = -1
 
+# How long a closed publication may still be on its way to its receivers, in seconds.
+_MEMORY = 10.0
+
 # The orders of handlers that belong to no resource, whose registration ids are positive.
 _COUNTER_HANDLERS = -1
 _ERROR_HANDLERS = -2
@@ -186,6 +189,7 @@ class ClientConductor:
         self._image_handlers: dict[int, ImageHandlers] = {}
         self._unsent: deque[tuple[int, bytes]] = deque()
         self._logs: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self._departed: dict[int, float] = {}
         self._lingering: deque[tuple[float, Any]] = deque()
         self._now = now
         self._next_keepalive = now
@@ -361,6 +365,11 @@ class ClientConductor:
         """Whether the client was closed, for whatever reason."""
         return self.close_reason is not None
 
+    @property
+    def departed_publications(self) -> set[int]:
+        """The original registration ids of publications that were closed of late, while somebody received them."""
+        return set(self._departed)
+
     def check_open(self) -> None:
         """Raises the reason's exception once the client is closed."""
         if self.close_reason is not None:
@@ -532,7 +541,7 @@ class ClientConductor:
             return
         try:
             result = self._make(registration, response)
-        except (AeronError, OSError, MemoryError) as error:
+        except Exception as error:
             if removal is not None:
                 self._remove_again(registration, removal)
             registration.fail(error)
@@ -643,6 +652,8 @@ class ClientConductor:
 
     def _close_here(self, registration_id: int, resource: Resource) -> None:
         images = resource.images if isinstance(resource, Subscription) else ()
+        if isinstance(resource, Publication) and resource.is_connected:
+            self._note_departure(resource)
         resource._close()
         self._destinations.owner_closed(registration_id)
         for image in images:
@@ -651,6 +662,11 @@ class ClientConductor:
             del self._image_handlers[registration_id]
         else:
             self._linger(resource)
+
+    def _note_departure(self, publication: Publication) -> None:
+        for registration_id in [id for id, since in self._departed.items() if self._now - since > _MEMORY]:
+            del self._departed[registration_id]
+        self._departed[publication.original_registration_id] = self._now
 
     def _linger(self, holder: Any) -> None:
         """Keeps the mappings of a closed object for a while, so that unmapping is never part of a message's way."""

@@ -42,6 +42,9 @@ __all__ = [
 class CloseReason(IntEnum):
     """Why a client was closed."""
 
+    def __str__(self) -> str:
+        return self.name
+
     USER = 1
     """`aclose()` was called, or its `async with` was left."""
     DRIVER_SHUTDOWN = 2

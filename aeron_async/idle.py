@@ -20,6 +20,9 @@ _MAX_PARK_NS = 1_000_000
 
 _TAKE = 64
 
+# What "for ever" comes down to, in seconds.
+_LONGEST = 1e9
+
 
 class Waker:
     """The watcher thread of one client, and the callbacks that wait for it."""
@@ -41,8 +44,8 @@ class Waker:
             cnc.handle,
             broadcast.handle,
             client_id,
-            int(keepalive_interval * 1000),
-            int(loop_stall_limit * 1000),
+            _milliseconds(keepalive_interval),
+            _milliseconds(loop_stall_limit),
             cnc.client_liveness_timeout_ns // 1_000_000,
             _MAX_PARK_NS,
             watcher,
@@ -54,6 +57,11 @@ class Waker:
         self._waiting: dict[int, Callable[[], None]] = {}
         self._tickets = ffi.new("int32_t[]", _TAKE)
         self._unwatch_descriptor = watch_readable(lib.aa_watcher_fd(self._watcher), self._take)
+
+    def forget(self) -> None:
+        """In a forked child there is no thread, and its lock may have been caught half-way: nothing is called again."""
+        self._watcher = None
+        self._waiting.clear()
 
     def beat(self) -> None:
         """The event loop is alive."""
@@ -115,6 +123,10 @@ class Waker:
                 ready = self._waiting.pop(ticket, None)
                 if ready is not None:
                     ready()
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(min(seconds, _LONGEST) * 1000)
 
 
 def _nothing() -> None:

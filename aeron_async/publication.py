@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 
 from aeron_async._buffers import BytesLike as BytesLike
-from aeron_async._buffers import Records, all_bytes_of, bytes_of, view_of
+from aeron_async._buffers import Records, all_bytes_of, bytes_of, length_of, view_of
 from aeron_async._closing import ClosedOnExit
 from aeron_async._control import CLIENT_TIMEOUT, Control, Timeout
 from aeron_async._core import log_info
@@ -44,6 +44,9 @@ _Run = Callable[[int, Any], int]
 
 class OfferResult(IntEnum):
     """Why an offer appended nothing."""
+
+    def __str__(self) -> str:
+        return self.name
 
     NOT_CONNECTED = lib.AA_NOT_CONNECTED
     """No subscriber is connected."""
@@ -158,10 +161,9 @@ class Publication(ClosedOnExit):
         Raises `MessageTooLongError`; `TypeError` for str; `BufferError` for a strided buffer; `ForkedClientError`.
         Source: `Publication.offer`.
         """
-        if type(data) is not bytes:
-            data = view_of(data)
-        result: int = self._offer(self._handle, data, len(data), reserved_value)
-        return result if result > 0 else self._refused(result, len(data))
+        view: Any = data if type(data) is bytes else view_of(data)
+        result: int = self._offer(self._handle, view, len(view), reserved_value)
+        return result if result > 0 else self._refused(result, len(view))
 
     def offer_vectored(self, parts: Sequence[BytesLike], *, reserved_value: int = 0) -> int:
         """Appends one message made of several pieces, in one attempt; nothing is joined on the way.
@@ -250,7 +252,7 @@ class Publication(ClosedOnExit):
         (`NotConnectedError`, `BackPressuredError`), `MaxPositionExceededError`, `PublicationClosedError` or the
         client's reason, and as `offer`.
         """
-        if self._is_turn_over(len(data)):
+        if self._is_turn_over(length_of(data)):
             await anyio.lowlevel.checkpoint()
         result = self.offer(data, reserved_value=reserved_value)
         if result > 0:
@@ -262,7 +264,7 @@ class Publication(ClosedOnExit):
         self, parts: Sequence[BytesLike], *, reserved_value: int = 0, timeout: Timeout = CLIENT_TIMEOUT
     ) -> int:
         """As `publish`, for one message made of several pieces."""
-        if self._is_turn_over(sum(map(len, parts))):
+        if self._is_turn_over(sum(map(length_of, parts))):
             await anyio.lowlevel.checkpoint()
         attempt = partial(self.offer_vectored, parts, reserved_value=reserved_value)
         return await self._until_taken(attempt, self._deadline(timeout))

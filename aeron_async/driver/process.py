@@ -16,7 +16,7 @@ from aeron_async import _tasks
 
 __all__ = ["DriverProcess", "ExitSignal", "with_parent_death_signal"]
 
-# How often a process is looked at where the system has no descriptors for processes, in seconds.
+# How often a process is looked at where no descriptor tells of its end, in seconds.
 _EXIT_POLL = 0.05
 
 
@@ -99,7 +99,11 @@ class DriverProcess:
 
     async def wait(self) -> int:
         """Returns the exit code when the process has ended."""
-        await self.exit.wait()
+        while not self.exit.is_set:
+            # Who waits may do so in another loop than the one that watches.
+            with anyio.move_on_after(_EXIT_POLL):
+                await self.exit.wait()
+            self._reap()
         assert self.exit_code is not None
         return self.exit_code
 

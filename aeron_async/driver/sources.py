@@ -39,6 +39,8 @@ class DriverSource(ABC):
 
     driver: MediaDriver | None = None
     """The driver, where it was started here or given by the user."""
+    ends_with_users = False
+    """Whether the driver ends after the last of those who use it has let go."""
 
     @abstractmethod
     async def acquire(self) -> Path:
@@ -104,17 +106,21 @@ class _Given(DriverSource):
 class _Embedded(DriverSource):
     """A driver of this source alone. One that has died, or hangs, is followed by another."""
 
+    ends_with_users = True
+
     def __init__(self, config: DriverConfig) -> None:
         self._config = config
+        self._acquiring = anyio.Lock()
 
     async def acquire(self) -> Path:
-        if self.driver is not None and not self.driver._is_responsive():
-            await self.release()
-        if self.driver is None:
-            driver = MediaDriver(self._config)
-            await driver.start()
-            self.driver = driver
-        return self.driver.aeron_dir
+        async with self._acquiring:
+            if self.driver is not None and not self.driver._is_responsive():
+                await self.release()
+            if self.driver is None:
+                driver = MediaDriver(self._config)
+                await driver.start()
+                self.driver = driver
+            return self.driver.aeron_dir
 
     def on_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
         assert self.driver is not None
@@ -133,6 +139,8 @@ class _Embedded(DriverSource):
 
 class _Shared(DriverSource):
     """A driver of all processes that use its directory: the first of them starts it, it ends after the last."""
+
+    ends_with_users = True
 
     def __init__(self, aeron_dir: str | os.PathLike[str], config: DriverConfig) -> None:
         self._files = DriverFiles.beside(aeron_dir)

@@ -36,10 +36,10 @@ class Peer:
         self.text = ""
         """What it has printed so far."""
 
-    async def read_until(self, text: str) -> None:
-        """Read what it prints until `text` is there."""
+    async def read_until(self, text: str, count: int = 1) -> None:
+        """Read what it prints until `text` is there, `count` times."""
         with anyio.fail_after(PEER_TIMEOUT):
-            while text not in self.text:
+            while self.text.count(text) < count:
                 try:
                     self.text += await self._output.receive()
                 except anyio.EndOfStream:
@@ -80,10 +80,18 @@ async def running(command: list[str], *, stdin: bytes = b"") -> AsyncIterator[Pe
         await peer.stop()
 
 
-def java_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int, *destinations: str) -> list[str]:
+def java_stream(
+    mode: str,
+    aeron_dir: Path,
+    channel: str,
+    stream_id: int,
+    *destinations: str,
+    version: str = java.AERON_VERSION,
+) -> list[str]:
     """Return the command line of a Java program that publishes or receives the verified stream."""
     lengths = ",".join(map(str, LENGTHS))
-    return java.java_command(JAVA_STREAM, mode, aeron_dir, channel, str(stream_id), lengths, *destinations)
+    arguments = (mode, aeron_dir, channel, str(stream_id), lengths, *destinations)
+    return java.java_command(JAVA_STREAM, *arguments, version=version)
 
 
 def pyaeron_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int) -> list[str]:

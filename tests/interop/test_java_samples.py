@@ -8,13 +8,12 @@ import anyio
 import pytest
 
 import aeron_async
-from tests import java
 from tests.interop.peers import PEER_TIMEOUT, channel_of, running
+from tests.interop.samples import STREAM_ID, sample
 from tests.interop.stream import messages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.usefixtures("java_peer")]
 
-STREAM_ID = 1001
 PONG_STREAM_ID = 1002
 
 
@@ -24,21 +23,13 @@ def channel_pair(request: pytest.FixtureRequest) -> tuple[str, str]:
     return channel_of(request.param), channel_of(request.param)
 
 
-def sample(name: str, client: aeron_async.Client, **properties: object) -> list[str]:
-    """Return the command line of a sample; `ping_channel` becomes the property `aeron.sample.ping.channel`."""
-    named: dict[str, object] = {f"aeron.sample.{prop.replace('_', '.')}": value for prop, value in properties.items()}
-    named["aeron.dir"] = client.aeron_dir
-    named["aeron.sample.idleStrategy"] = "org.agrona.concurrent.BackoffIdleStrategy"
-    return java.java_command(f"io.aeron.samples.{name}", properties=named)
-
-
 async def test_basic_subscriber_prints_what_we_publish(client: aeron_async.Client, channel: str) -> None:
     published = [f"Hello World! {number}" for number in range(100)]
     published.insert(50, "fragmented " * 1000)
     published.append("the end")
     async with (
         await client.add_publication(channel, STREAM_ID) as publication,
-        running(sample("BasicSubscriber", client, channel=channel, streamId=STREAM_ID)) as subscriber,
+        running(sample("BasicSubscriber", client.aeron_dir, channel=channel, streamId=STREAM_ID)) as subscriber,
     ):
         await publication.wait_connected(timeout=PEER_TIMEOUT)
         for text in published:
@@ -51,7 +42,9 @@ async def test_basic_subscriber_prints_what_we_publish(client: aeron_async.Clien
 
 
 async def test_we_receive_what_basic_publisher_sends(client: aeron_async.Client, channel: str) -> None:
-    command = sample("BasicPublisher", client, channel=channel, streamId=STREAM_ID, messages=3, lingerTimeout=0)
+    command = sample(
+        "BasicPublisher", client.aeron_dir, channel=channel, streamId=STREAM_ID, messages=3, lingerTimeout=0
+    )
     async with await client.add_subscription(channel, STREAM_ID) as subscription, running(command) as publisher:
         received = []
         with anyio.fail_after(PEER_TIMEOUT):
@@ -72,7 +65,7 @@ async def test_we_are_the_pong_of_ping(
     ping_channel, pong_channel = channel_pair
     command = sample(
         "Ping",
-        client,
+        client.aeron_dir,
         ping_channel=ping_channel,
         ping_streamId=STREAM_ID,
         pong_channel=pong_channel,
@@ -104,7 +97,7 @@ async def test_pong_returns_what_we_send(client: aeron_async.Client, channel_pai
     ping_channel, pong_channel = channel_pair
     command = sample(
         "Pong",
-        client,
+        client.aeron_dir,
         ping_channel=ping_channel,
         ping_streamId=STREAM_ID,
         pong_channel=pong_channel,

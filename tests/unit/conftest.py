@@ -46,7 +46,9 @@ async def client(driver: FakeDriver, anyio_backend: Any) -> AsyncIterator[aeron_
     No duty cycle comes by itself in a test's time, so that what should bring one about has to do it.
     """
     driver.beat()
-    async with aeron_async.connect(driver.aeron_dir, driver_timeout=60.0, keepalive_interval=3600.0) as client:
+    async with aeron_async.connect(
+        driver.aeron_dir, driver_timeout=60.0, keepalive_interval=3600.0, loop_stall_limit=7200.0
+    ) as client:
         yield client
 
 
