@@ -7,6 +7,7 @@ another.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -95,9 +96,11 @@ def watch_readable(fd: int, callback: Callable[[], None]) -> Callable[[], None]:
         return _watch_readable_on_trio(fd, callback)
     loop = asyncio.get_running_loop()
     loop.add_reader(fd, callback)
+    process = os.getpid()
 
     def unwatch() -> None:
-        if not loop.is_closed():
+        # A forked child shares what the kernel watches for its parent's loop.
+        if not loop.is_closed() and os.getpid() == process:
             loop.remove_reader(fd)
 
     return unwatch

@@ -191,7 +191,7 @@ class MediaDriver:
             await run.forwarder.wait()
             if self._lease is not None:
                 self._lease.release()
-            await anyio.to_thread.run_sync(run.remove_leftovers)
+            run.remove_leftovers()
 
     async def wait_exit(self) -> int:
         """Returns the exit code when the driver's process has ended: minus the signal's number for a signal."""

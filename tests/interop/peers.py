@@ -90,8 +90,9 @@ def java_stream(
 ) -> list[str]:
     """Return the command line of a Java program that publishes or receives the verified stream."""
     lengths = ",".join(map(str, LENGTHS))
-    arguments = (mode, aeron_dir, channel, str(stream_id), lengths, *destinations)
-    return java.java_command(JAVA_STREAM, *arguments, version=version)
+    return java.java_command(
+        JAVA_STREAM, mode, aeron_dir, channel, str(stream_id), lengths, *destinations, version=version
+    )
 
 
 def pyaeron_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int) -> list[str]:

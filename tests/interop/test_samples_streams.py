@@ -8,9 +8,10 @@ import anyio
 import pytest
 
 import aeron_async
-from tests.interop.peers import PEER_TIMEOUT, running
+from tests.interop.peers import PEER_TIMEOUT, channel_of, running
 from tests.interop.samples import STREAM_ID, sample
 from tests.interop.stream import MTU
+from tests.support import free_udp_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.usefixtures("java_peer")]
 
@@ -64,6 +65,32 @@ async def test_we_receive_what_streaming_publisher_streams(
     assert "Done streaming." in publisher.text
 
 
+async def test_we_receive_from_two_destinations_what_two_streaming_publishers_stream(
+    client: aeron_async.Client,
+) -> None:
+    count = 2000
+    channels = [f"aeron:udp?endpoint=127.0.0.1:{free_udp_port()}" for _ in range(2)]
+    first, second = (
+        sample("StreamingPublisher", client.aeron_dir, channel=channel, streamId=STREAM_ID, messages=count)
+        for channel in channels
+    )
+    async with await client.add_subscription("aeron:udp?control-mode=manual", STREAM_ID) as subscription:
+        for channel in channels:
+            await subscription.add_destination(channel)
+        numbers: dict[int, list[int]] = {}
+        async with running(first, stdin=b"n\n") as one, running(second, stdin=b"n\n") as other:
+            with anyio.fail_after(PEER_TIMEOUT):
+                messages = aiter(subscription)
+                for _ in range(2 * count):
+                    message = await anext(messages)
+                    numbers.setdefault(message.header.session_id, []).append(
+                        int.from_bytes(message.payload[:8], "little")
+                    )
+            await one.finish()
+            await other.finish()
+    assert list(numbers.values()) == [list(range(count))] * 2
+
+
 async def test_rate_subscriber_counts_what_we_stream(client: aeron_async.Client, channel: str) -> None:
     messages = [bytes(1000)] * 5000 + [bytes(10_000)] * 100
     megabytes = 2 * sum(map(len, messages)) >> 20
@@ -105,10 +132,10 @@ async def test_we_receive_the_message_of_simple_publisher(client: aeron_async.Cl
         assert " yay !!" in publisher.text
 
 
-async def test_we_reassemble_both_streams_of_multiple_publishers(client: aeron_async.Client, channel: str) -> None:
+async def test_we_reassemble_both_streams_of_multiple_publishers(client: aeron_async.Client) -> None:
     count = 5000
     # It sends 95 MB.
-    channel = channel.replace(f"mtu={MTU}", "mtu=8k")
+    channel = channel_of("ipc")
     command = sample("MultiplePublishersWithFragmentation", client.aeron_dir, channel=channel, streamId=STREAM_ID)
 
     async def check(subscription: aeron_async.Subscription, length: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -202,3 +205,38 @@ async def test_an_async_on_error_that_raises_is_logged_and_not_told_of_itself() 
         await until(lambda: len(logs) == 2)
     assert [entry["event"] for entry in logs] == ["handler_failed", "on_error_failed"]
     assert calls == 1
+
+
+def test_a_plain_handler_that_lets_a_cancellation_out_harms_nobody(
+    runner: HandlerRunner, errors: list[Exception]
+) -> None:
+    """Such as the `result()` of a future that was cancelled."""
+
+    def handler() -> None:
+        raise asyncio.CancelledError
+
+    with structlog.testing.capture_logs():
+        runner.call(handler, order=0)
+    assert [type(error.__cause__) for error in errors] == [asyncio.CancelledError]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_an_async_handler_that_lets_a_cancellation_out_does_not_keep_the_next_from_running(
+    runner: HandlerRunner, errors: list[Exception], anyio_backend: Any
+) -> None:
+    heard = anyio.Event()
+
+    async def cancelled() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise asyncio.CancelledError
+
+    async def next_one() -> None:
+        heard.set()
+
+    with structlog.testing.capture_logs():
+        runner.call(cancelled, order=1)
+        runner.call(next_one, order=1)
+        with anyio.fail_after(30):
+            await heard.wait()
+    assert [type(error.__cause__) for error in errors] == [asyncio.CancelledError]

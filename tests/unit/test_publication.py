@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import aeron_async
+from aeron_async._buffers import BytesLike
 from aeron_async._control import CLIENT_TIMEOUT
 from aeron_async.errors import (
     BackPressuredError,
@@ -136,7 +138,7 @@ def test_a_message_as_long_as_the_payload_is_one_frame(stream: PublicationStream
 
 def test_pieces_become_one_message(stream: PublicationStream) -> None:
     publication, log, _ = stream
-    pieces = [b"ab", bytearray(b"cd"), memoryview(b""), array("B", b"ef"), b"g" * 3000]
+    pieces: list[BytesLike] = [b"ab", bytearray(b"cd"), memoryview(b""), array("B", b"ef"), b"g" * 3000]
     publication.offer_vectored(pieces, reserved_value=5)
     assert log.messages() == [b"abcdef" + b"g" * 3000]
     assert {frame.header.reserved_value for frame in log.frames()} == {5}
@@ -311,6 +313,21 @@ async def test_publish_returns_the_position(bench: Bench, add: Callable[..., Pub
     assert await publication.publish_vectored([b"t", b"wo"], reserved_value=4) == 128
     assert log.messages() == [b"one", b"two"]
     assert [frame.header.reserved_value for frame in log.frames()] == [3, 4]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("data", [ctypes.c_int32(258), np.array(258, "<i4")], ids=["ctypes", "numpy"])
+async def test_a_buffer_without_a_length_is_published_as_its_bytes(
+    bench: Bench, add: Callable[..., PublicationStream], data: BytesLike
+) -> None:
+    publication, log, _ = add(bench)
+    publication.offer(data)
+    publication.offer_vectored([data, data])
+    await publication.publish(data)
+    await publication.publish_vectored([data, data])
+    await publication.publish_many([data])
+    expected = bytes([2, 1, 0, 0])
+    assert log.messages() == [expected, expected * 2, expected, expected * 2, expected]
 
 
 @pytest.mark.anyio

@@ -61,7 +61,8 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         match argument {
             Long("help") | Short('h') => return Ok(Command::Help),
             Long("version") | Short('V') => return Ok(Command::Version),
-            Long("dir") => options.dir = Some(parser.value()?.into()),
+            // Aeron takes no other names.
+            Long("dir") => options.dir = Some(parser.value()?.string()?.into()),
             Long("delete-dir-on-exit") => options.delete_dir_on_exit = true,
             Long("lease") => options.lease = Some(parser.value()?.into()),
             Long("lease-grace") => options.lease_grace = parser.value()?.parse_with(seconds)?,
