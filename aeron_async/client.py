@@ -591,8 +591,8 @@ def connect(
 
     Which driver: an explicit `driver` or `aeron_dir`; else the directory that AERON_DIR names; else an embedded one.
     `driver` may be "embedded", "shared" (with a directory: whoever comes first starts it, it stops after the last has
-    gone), "external" (starts nothing), a `MediaDriver`, or a `DriverConfig` for an embedded one. `driver_config` has the
-    settings of an embedded or shared driver.
+    gone), "external" (starts nothing), a `MediaDriver`, or a `DriverConfig` for an embedded one. `driver_config` has
+    the settings of an embedded or shared driver.
 
     All times are in seconds: `driver_timeout` is how long the driver may be silent, and the default of every `timeout`;
     `keepalive_interval` how often this client tells that it lives; `loop_stall_limit` how long it is kept alive while
