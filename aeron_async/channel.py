@@ -180,3 +180,10 @@ def _unknown(name: str, known: Iterable[str]) -> ChannelError:
     nearest = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
     return ChannelError(f"unknown channel parameter {name!r}{hint}")
+
+
+def channel_text(channel: str | ChannelUri) -> str:
+    """A channel as it goes to the driver. Raises `TypeError` for what is none."""
+    if not isinstance(channel, str | ChannelUri):
+        raise TypeError(f"a channel is a str or a ChannelUri, not {type(channel).__name__}")
+    return str(channel)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
-import math
 import os
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -19,37 +17,25 @@ import anyio.lowlevel
 
 from aeron_async._closing import ClosedOnExit
 from aeron_async._control import CLIENT_TIMEOUT, Timeout
-from aeron_async._core import Broadcast, Cnc
+from aeron_async._core import Cnc
 from aeron_async._draining import drain
-from aeron_async._handlers import HandlerRunner
-from aeron_async._local_addresses import local_socket_addresses
 from aeron_async._log import log
+from aeron_async._session import ClientSession
 from aeron_async._tasks import BackgroundTask, spawn
-from aeron_async.channel import ChannelUri
+from aeron_async.channel import ChannelUri, channel_text
 from aeron_async.conductor import (
-    ClientConductor,
     ClientHandlers,
     ConductorSettings,
-    ConductorTask,
-    Handler,
     ImageHandlers,
-    Registration,
 )
 from aeron_async.counters import Counter, CounterInfo, CountersReader
 from aeron_async.driver import DriverConfig, DriverSource, MediaDriver, choose_driver
 from aeron_async.errors import (
-    AddTimeoutError,
-    AeronError,
-    ClosedError,
     CloseReason,
     DriverNotRunningError,
     DriverStartError,
-    ForkedClientError,
-    RegistrationError,
 )
-from aeron_async.idle import Waker
 from aeron_async.protocol.cnc import COUNTER_MAX_KEY_LENGTH, COUNTER_MAX_LABEL_LENGTH
-from aeron_async.protocol.error_codes import ErrorCode
 from aeron_async.publication import ExclusivePublication, Publication
 from aeron_async.publication_error import PublicationError
 from aeron_async.subscription import Image, Subscription
@@ -57,9 +43,6 @@ from aeron_async.subscription import Image, Subscription
 ImageHandler = Callable[[Image], Awaitable[None] | None]
 CounterHandler = Callable[[CounterInfo], Awaitable[None] | None]
 PublicationErrorHandler = Callable[[PublicationError], Awaitable[None] | None]
-
-# How soon a command is sent again that the driver could not carry out yet, in seconds.
-_RETRY_INTERVAL = 0.01
 
 # How often a directory is looked at for a driver that is not there yet, in seconds.
 _CNC_POLL = 0.02
@@ -69,197 +52,15 @@ _FIRST_BACKOFF = 0.05
 _LONGEST_BACKOFF = 5.0
 
 
-class _Session:
-    """What one client is made of: its conductor, the task that drives it, and its watcher thread."""
-
-    def __init__(
-        self,
-        cnc: Cnc,
-        settings: ConductorSettings,
-        handlers: ClientHandlers,
-        *,
-        on_error: Callable[[Exception], Any] | None,
-        on_close: Callable[[CloseReason], Any] | None,
-    ) -> None:
-        self.cnc = cnc
-        self.counters = CountersReader(cnc)
-        self.settings = settings
-        self.closed_event = anyio.Event()
-        self.is_forked = False
-        self.source: DriverSource | None = None
-        self._on_close = on_close
-        self._handlers = HandlerRunner(on_error)
-        broadcast = Broadcast(cnc)
-        client_id = cnc.next_correlation_id()
-        self.conductor = ClientConductor(
-            cnc, broadcast, client_id, settings, self, self, now=time.monotonic(), handlers=handlers
-        )
-        self._waker = Waker(
-            cnc,
-            broadcast,
-            client_id,
-            keepalive_interval=settings.keepalive_interval,
-            loop_stall_limit=settings.loop_stall_limit,
-            on_broadcast=lambda: self._duty.wake(),
-        )
-        self._duty = ConductorTask(self.conductor, self._waker.beat, self.failed)
-        self._task = spawn(self._run, f"aeron_async: conductor of client {client_id}")
-        _sessions.add(self)
-
-    async def complete(self, registration: Registration, timeout: Timeout) -> Any:
-        """The result of a command; cancelled or late, it is taken back."""
-        event = anyio.Event()
-        registration.on_done = event.set
-        heartbeat = self.cnc.driver_heartbeat()
-        try:
-            with anyio.move_on_after(self.seconds(timeout)):
-                if not registration.is_done:
-                    await event.wait()
-            if timeout is CLIENT_TIMEOUT and not registration.is_done and self.cnc.driver_heartbeat() == heartbeat:
-                # A driver that has given no sign of life since is about to be found dead: that is the better answer.
-                with anyio.move_on_after(self.settings.driver_timeout):
-                    await event.wait()
-        except BaseException:
-            self.conductor.abandon(registration)
-            raise
-        if not registration.is_done:
-            self.conductor.abandon(registration)
-            raise AddTimeoutError(f"the driver did not answer within {self.seconds(timeout)} s")
-        return registration.result()
-
-    async def add(self, ask: Callable[[], Registration], timeout: Timeout, channel: str, stream_id: int) -> Any:
-        """What a command makes; asked again while something of the same name is still on its way out of the driver."""
-        seconds = self.seconds(timeout)
-        deadline = math.inf if seconds is None else time.monotonic() + seconds
-        while True:
-            try:
-                return await self.complete(ask(), timeout)
-            except RegistrationError as error:
-                if error.code != ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE or time.monotonic() >= deadline:
-                    error.add_note(f"channel={channel!r} stream_id={stream_id}")
-                    raise
-            await anyio.sleep(_RETRY_INTERVAL)
-
-    async def wait_ended(self) -> None:
-        await self._task.wait()
-
-    async def _run(self) -> None:
-        try:
-            await self._duty.run()
-        finally:
-            if not self.conductor.is_closed:
-                self.end("its event loop has ended")
-                if self.source is not None:
-                    self.source.let_go()
-
-    def end(self, detail: str) -> None:
-        """Closes the client where there is no loop any more that could do more for it."""
-        if not self.is_forked and not self.conductor.is_closed:
-            self._handlers.stop()
-            self.conductor.close(CloseReason.USER, detail)
-
-    def enter_forked_child(self) -> None:
-        self.is_forked = True
-        self._waker.forget()
-        self.conductor.close_handles()
-
-    # ConductorEvents
-
-    def call(self, handler: Handler, *arguments: Any, order: int) -> None:
-        self._handlers.call(handler, *arguments, order=order)
-
-    def failed(self, error: Exception) -> None:
-        self._handlers.failed(error)
-
-    def command_sent(self) -> None:
-        self._duty.wake()
-        self._waker.nudge()
-
-    def closed(self, reason: CloseReason) -> None:
-        log.info("client_closed", client_id=self.conductor.client_id, reason=reason.name)
-        self._waker.close()
-        self._duty.wake()
-        self.closed_event.set()
-        if self._on_close is not None:
-            self.call(self._on_close, reason, order=0)
-
-    # Control
-
-    def seconds(self, timeout: Timeout) -> float | None:
-        if timeout is CLIENT_TIMEOUT:
-            return self.settings.driver_timeout
-        if timeout is None:
-            return None
-        if not isinstance(timeout, Real):
-            raise TypeError(f"timeout must be seconds or None, not {type(timeout).__name__}")
-        return float(timeout)
-
-    def check_process(self) -> None:
-        if self.is_forked:
-            raise ForkedClientError(
-                "this client belongs to the parent process; a forked child needs a client of its own"
-            )
-
-    def closed_error(self, resource: type[ClosedError]) -> AeronError:
-        self.check_process()
-        if self.conductor.close_reason in (None, CloseReason.USER):
-            return resource(f"the {resource.__name__.removesuffix('ClosedError').lower()} was closed")
-        return self.conductor.closed_error()
-
-    async def close_resource(self, registration_id: int) -> None:
-        self.check_process()
-        registration = self.conductor.close_resource(registration_id)
-        if registration is not None:
-            try:
-                await self.complete(registration, self.settings.driver_timeout)
-            except (AddTimeoutError, RegistrationError) as error:
-                # It is closed all the same.
-                log.warning("close_unanswered", registration_id=registration_id, error=str(error))
-
-    async def reject_image(self, correlation_id: int, position: int, reason: str) -> None:
-        self.check_process()
-        await self.complete(self.conductor.reject_image(correlation_id, position, reason), CLIENT_TIMEOUT)
-
-    def local_socket_addresses(self, channel_status_id: int) -> list[str]:
-        return local_socket_addresses(self.counters, channel_status_id)
-
-    async def add_destination(self, owner_id: int, uri: str | ChannelUri, timeout: Timeout) -> int:
-        destination_id: int = await self.complete(self.conductor.add_destination(owner_id, _channel_text(uri)), timeout)
-        return destination_id
-
-    async def remove_destination(self, owner_id: int, destination: str | ChannelUri | int, timeout: Timeout) -> None:
-        text_or_id = destination if isinstance(destination, int) else _channel_text(destination)
-        await self.complete(self.conductor.remove_destination(owner_id, text_or_id), timeout)
-
-    async def wait_publication(self, publication: Any, kind: int) -> None:
-        await self._waker.wait_publication(publication, kind)
-
-    def watch_images(self, images: Any, count: int, ready: Callable[[], None]) -> Callable[[], None]:
-        return self._waker.watch_images(images, count, ready)
-
-
-_sessions: weakref.WeakSet[_Session] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for session in list(_sessions):
-        session.enter_forked_child()
-
-
-def _at_exit() -> None:
-    for session in list(_sessions):
-        session.end("its process has ended")
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
-atexit.register(_at_exit)
-
-
 class Client(ClosedOnExit):
     """A connected client. Obtained from `connect`. Source: Aeron's `Aeron`."""
 
     def __init__(
-        self, session: _Session, aeron_dir: Path, driver: MediaDriver | None, release: Callable[[], Awaitable[None]]
+        self,
+        session: ClientSession,
+        aeron_dir: Path,
+        driver: MediaDriver | None,
+        release: Callable[[], Awaitable[None]],
     ) -> None:
         self._session = session
         self._release = release
@@ -304,7 +105,7 @@ class Client(ClosedOnExit):
         `InsufficientStorageError`. Source: `Aeron.addPublication`.
         """
         self._session.check_process()
-        text = _channel_text(channel)
+        text = channel_text(channel)
         _int32("stream_id", stream_id)
         ask = partial(self._session.conductor.add_publication, text, stream_id)
         publication: Publication = await self._session.add(ask, timeout, text, stream_id)
@@ -318,7 +119,7 @@ class Client(ClosedOnExit):
         Source: `Aeron.addExclusivePublication`.
         """
         self._session.check_process()
-        text = _channel_text(channel)
+        text = channel_text(channel)
         _int32("stream_id", stream_id)
         add = self._session.conductor.add_exclusive_publication
         publication: ExclusivePublication = await self._session.add(
@@ -343,7 +144,7 @@ class Client(ClosedOnExit):
         Channel, timeout and errors as `add_publication`. Source: `Aeron.addSubscription`.
         """
         self._session.check_process()
-        text = _channel_text(channel)
+        text = channel_text(channel)
         _int32("stream_id", stream_id)
         handlers = ImageHandlers(on_available_image, on_unavailable_image)
         add = self._session.conductor.add_subscription
@@ -505,7 +306,9 @@ class Connect:
         try:
             aeron_dir = await source.acquire()
             cnc = await _wait_for_driver(aeron_dir, self._settings.driver_timeout)
-            session = _Session(cnc, self._settings, self._handlers, on_error=self._on_error, on_close=self._on_close)
+            session = ClientSession(
+                cnc, self._settings, self._handlers, on_error=self._on_error, on_close=self._on_close
+            )
         except BaseException:
             await self._hold.release()
             raise
@@ -650,12 +453,6 @@ async def _wait_for_driver(aeron_dir: Path, timeout: float) -> Cnc:
                 "out for an embedded driver"
             )
         await anyio.sleep(_CNC_POLL)
-
-
-def _channel_text(channel: str | ChannelUri) -> str:
-    if not isinstance(channel, str | ChannelUri):
-        raise TypeError(f"a channel is a str or a ChannelUri, not {type(channel).__name__}")
-    return str(channel)
 
 
 def _int32(name: str, value: int) -> int:
