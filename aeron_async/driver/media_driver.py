@@ -102,6 +102,7 @@ class MediaDriver:
         self._owner_pid = os.getpid()
         self._lease: FileLock | None = None
         self._run: _Run | None = None
+        self._is_started = False
         self._is_closed = False
 
     @classmethod
@@ -164,8 +165,9 @@ class MediaDriver:
         `DriverNotFoundError` where there is no program to start, `InsufficientStorageError`, and `DriverStartError`
         with the end of the driver's log for all else.
         """
-        if self._run is not None or self._is_closed:
+        if self._is_started or self._is_closed:
             raise RuntimeError("a MediaDriver is started once")
+        self._is_started = True
         with driver_errors("a place for the driver cannot be had"):
             files, lease, alive = await _claim(self._config)
         try:

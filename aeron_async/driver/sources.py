@@ -148,20 +148,22 @@ class _Shared(DriverSource):
         self._owner_pid = os.getpid()
         self._lease = FileLock(self._files.lease)
         self._joined: _JoinedDriver | None = None
+        self._acquiring = anyio.Lock()
 
     async def acquire(self) -> Path:
-        if not self._is_alive:
-            self._drop()
-            try:
-                with driver_errors("the driver cannot be shared"):
-                    await self._take_lease()
-                    await self._start_or_join()
-            except BaseException:
-                self._lease.release()
-                with suppress(OSError):
-                    self._files.remove_if_unused()
-                raise
-        return self._files.aeron_dir
+        async with self._acquiring:
+            if not self._is_alive:
+                self._drop()
+                try:
+                    with driver_errors("the driver cannot be shared"):
+                        await self._take_lease()
+                        await self._start_or_join()
+                except BaseException:
+                    self._lease.release()
+                    with suppress(OSError):
+                        self._files.remove_if_unused()
+                    raise
+            return self._files.aeron_dir
 
     def on_exit(self, callback: Callable[[], None]) -> Callable[[], None]:
         if self.driver is not None:

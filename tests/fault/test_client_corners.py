@@ -25,7 +25,17 @@ from aeron_async import (
     connect,
     rpc,
 )
-from tests.support import LIMIT, eventually, is_running, quick_config, run_program, running_driver, scratch_folder, take
+from tests.support import (
+    LIMIT,
+    eventually,
+    is_running,
+    private_folders,
+    quick_config,
+    run_program,
+    running_driver,
+    scratch_folder,
+    take,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -71,6 +81,24 @@ async def test_one_connect_that_is_awaited_twice_at_once_starts_one_driver(runti
     for client in clients:
         await client.aclose()
     await eventually(lambda: not any(map(is_running, pids)))
+
+
+async def test_a_driver_that_is_started_twice_at_once_is_started_once(runtime_dir: Path) -> None:
+    driver = MediaDriver(quick_config())
+    refused: list[RuntimeError] = []
+
+    async def start() -> None:
+        try:
+            await driver.start()
+        except RuntimeError as error:
+            refused.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(start)
+        tasks.start_soon(start)
+    assert len(refused) == 1
+    await driver.aclose()
+    assert private_folders(runtime_dir) == []
 
 
 async def test_one_connect_that_is_entered_twice_closes_both_clients(runtime_dir: Path) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import anyio
 
 import aeron_async
 from tests.interop.peers import PEER_TIMEOUT, Peer
-from tests.interop.stream import messages
+from tests.interop.stream import LENGTHS, messages
 
 
-async def publish_to(peer: Peer, publication: aeron_async.Publication) -> None:
+async def publish_to(peer: Peer, publication: aeron_async.Publication, lengths: Sequence[int] = LENGTHS) -> None:
     """Publish the stream; the peer has to say that it got all of it."""
-    expected = messages()
+    expected = messages(lengths)
     await publication.wait_connected(timeout=PEER_TIMEOUT)
     for message in expected:
         await publication.publish(message, timeout=PEER_TIMEOUT)
@@ -21,9 +22,11 @@ async def publish_to(peer: Peer, publication: aeron_async.Publication) -> None:
     assert f"ok: {len(expected)} messages" in peer.text
 
 
-async def receive_from(subscription: aeron_async.Subscription, sender: Peer | None = None) -> None:
+async def receive_from(
+    subscription: aeron_async.Subscription, sender: Peer | None = None, lengths: Sequence[int] = LENGTHS
+) -> None:
     """Receive the stream and nothing else; a sender that is a program has to end well."""
-    expected = messages()
+    expected = messages(lengths)
     received: list[aeron_async.Message] = []
     with anyio.fail_after(PEER_TIMEOUT):
         async for message in subscription:

@@ -6,8 +6,9 @@ import contextlib
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 from anyio.abc import Process
@@ -22,8 +23,13 @@ JAVA_STREAM = HERE / "java" / "StreamPeer.java"
 PEER_TIMEOUT = 90.0
 STOP_TIMEOUT = 15.0
 
-PeerCommand = Callable[[str, Path, str, int], list[str]]
-"""Makes a command line of: publish, claim or subscribe, Aeron directory, channel and stream id."""
+
+class PeerCommand(Protocol):
+    """Makes a command line: for publish, exclusive, vector or claim with destinations, for subscribe with publishers."""
+
+    def __call__(
+        self, mode: str, aeron_dir: Path, channel: str, stream_id: int, *rest: str, lengths: Sequence[int] = LENGTHS
+    ) -> list[str]: ...
 
 
 class Peer:
@@ -85,20 +91,22 @@ def java_stream(
     aeron_dir: Path,
     channel: str,
     stream_id: int,
-    *destinations: str,
+    *rest: str,
+    lengths: Sequence[int] = LENGTHS,
     version: str = java.AERON_VERSION,
 ) -> list[str]:
     """Return the command line of a Java program that publishes or receives the verified stream."""
-    lengths = ",".join(map(str, LENGTHS))
-    return java.java_command(
-        JAVA_STREAM, mode, aeron_dir, channel, str(stream_id), lengths, *destinations, version=version
-    )
+    listed = ",".join(map(str, lengths))
+    return java.java_command(JAVA_STREAM, mode, aeron_dir, channel, str(stream_id), listed, *rest, version=version)
 
 
-def pyaeron_stream(mode: str, aeron_dir: Path, channel: str, stream_id: int) -> list[str]:
+def pyaeron_stream(
+    mode: str, aeron_dir: Path, channel: str, stream_id: int, *rest: str, lengths: Sequence[int] = LENGTHS
+) -> list[str]:
     """Return the command line of a pyaeron program that publishes or receives the verified stream."""
-    lengths = ",".join(map(str, LENGTHS))
-    return [sys.executable, str(HERE / "pyaeron_peer.py"), mode, str(aeron_dir), channel, str(stream_id), lengths]
+    listed = ",".join(map(str, lengths))
+    program = [sys.executable, str(HERE / "pyaeron_peer.py")]
+    return [*program, mode, str(aeron_dir), channel, str(stream_id), listed, *rest]
 
 
 def channel_of(media: str) -> str:

@@ -24,20 +24,26 @@ def attempts(what: str) -> Iterator[None]:
     raise TimeoutError(what)
 
 
-def publish(aeron: pyaeron.Aeron, channel: str, stream_id: int, expected: list[bytes], by_claims: bool) -> None:
-    with aeron.add_publication(channel, stream_id) as publication:
+def publish(aeron: pyaeron.Aeron, channel: str, stream_id: int, expected: list[bytes], mode: str) -> None:
+    add = aeron.add_exclusive_publication if mode == "exclusive" else aeron.add_publication
+    with add(channel, stream_id) as publication:
         for message in expected:
             # pyaeron claims no empty messages.
-            if by_claims and 0 < len(message) <= publication.max_payload_length:
+            if mode == "claim" and 0 < len(message) <= publication.max_payload_length:
                 claim(publication, len(message)).abort()
                 claimed = claim(publication, len(message))
                 memoryview(claimed.buffer)[:] = message
                 claimed.commit()
                 continue
             for _ in attempts("publishing"):
-                if publication.offer(message):
+                if publication.offerv(pieces(message)) if mode == "vector" else publication.offer(message):
                     break
                 time.sleep(0.0001)
+
+
+def pieces(message: bytes) -> list[bytes]:
+    first, second = len(message) // 3, len(message) // 2
+    return [message[:first], message[first:second], message[second:]]
 
 
 def claim(publication: pyaeron.Publication, length: int) -> pyaeron.BufferClaim:
@@ -61,6 +67,7 @@ def receive(aeron: pyaeron.Aeron, channel: str, stream_id: int, expected: list[b
             fragments.clear()
 
     with aeron.add_subscription(channel, stream_id) as subscription:
+        print("subscribed", flush=True)
         for _ in attempts("receiving"):
             if len(received) >= len(expected):
                 break
@@ -75,7 +82,7 @@ def main(mode: str, aeron_dir: str, channel: str, stream_id: str, lengths: str) 
         if mode == "subscribe":
             receive(aeron, channel, int(stream_id), expected)
         else:
-            publish(aeron, channel, int(stream_id), expected, mode == "claim")
+            publish(aeron, channel, int(stream_id), expected, mode)
     print(f"ok: {len(expected)} messages")
 
 

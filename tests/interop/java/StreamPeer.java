@@ -1,5 +1,7 @@
 import io.aeron.Aeron;
+import io.aeron.DirectBufferVector;
 import io.aeron.FragmentAssembler;
+import io.aeron.Image;
 import io.aeron.Publication;
 import io.aeron.Subscription;
 import io.aeron.logbuffer.BufferClaim;
@@ -11,15 +13,19 @@ import org.agrona.concurrent.UnsafeBuffer;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
  * The Java end of a verified stream: publishes it, or receives it and checks every byte and the order. Its messages are
  * those of {@code stream.py}, derived here once more, so that neither end can hide a mistake of the other.
  * <p>
- * Arguments: publish, claim (which publishes by claims where a message fits, and gives up one before each) or subscribe,
- * Aeron directory, channel, stream id, lengths of the messages (comma separated), and any number of destinations that
- * are added to the publication.
+ * Arguments: mode, Aeron directory, channel, stream id, lengths of the messages (comma separated), and what the mode
+ * takes. Those that publish take any number of destinations, which are added to the publication: publish, exclusive (on
+ * an exclusive publication), vector (each message from three pieces) and claim (by claims where a message fits, and
+ * gives up one before each). Those that receive take the number of publishers, each with the whole stream in a session
+ * of its own: subscribe, and follow (which goes on to the end of each stream and prints where that is).
  */
 public final class StreamPeer
 {
@@ -28,6 +34,8 @@ public final class StreamPeer
     private final byte[][] messages;
     private final IdleStrategy idleStrategy = new BackoffIdleStrategy();
     private final long deadlineNs = System.nanoTime() + TIMEOUT_NS;
+    private final Map<Integer, Integer> receivedBySession = new HashMap<>();
+    private final Map<Integer, Image> images = new HashMap<>();
     private int received = 0;
     private String failure;
 
@@ -42,37 +50,49 @@ public final class StreamPeer
         final StreamPeer peer = new StreamPeer(messages(lengths));
         final String channel = args[2];
         final int streamId = Integer.parseInt(args[3]);
+        int streams = 1;
 
         try (Aeron aeron = Aeron.connect(new Aeron.Context().aeronDirectoryName(args[1])))
         {
-            if ("subscribe".equals(args[0]))
+            switch (args[0])
             {
-                try (Subscription subscription = aeron.addSubscription(channel, streamId))
+                case "subscribe", "follow" ->
                 {
-                    peer.receive(subscription);
-                }
-            }
-            else
-            {
-                try (Publication publication = aeron.addPublication(channel, streamId))
-                {
-                    for (int i = 5; i < args.length; i++)
+                    streams = args.length > 5 ? Integer.parseInt(args[5]) : 1;
+                    try (Subscription subscription = aeron.addSubscription(channel, streamId))
                     {
-                        publication.addDestination(args[i]);
+                        System.out.println("subscribed");
+                        peer.receive(subscription, streams * lengths.length);
+                        if ("follow".equals(args[0]))
+                        {
+                            peer.awaitEndOfStreams();
+                        }
                     }
-                    peer.publish(publication, "claim".equals(args[0]));
+                }
+
+                default ->
+                {
+                    try (Publication publication = "exclusive".equals(args[0]) ?
+                        aeron.addExclusivePublication(channel, streamId) : aeron.addPublication(channel, streamId))
+                    {
+                        for (int i = 5; i < args.length; i++)
+                        {
+                            publication.addDestination(args[i]);
+                        }
+                        peer.publish(publication, args[0]);
+                    }
                 }
             }
         }
-        System.out.println("ok: " + lengths.length + " messages");
+        System.out.println("ok: " + streams * lengths.length + " messages");
     }
 
-    private void publish(final Publication publication, final boolean isByClaims)
+    private void publish(final Publication publication, final String mode)
     {
         for (final byte[] message : messages)
         {
             final UnsafeBuffer buffer = new UnsafeBuffer(message);
-            if (isByClaims && message.length <= publication.maxPayloadLength())
+            if ("claim".equals(mode) && message.length <= publication.maxPayloadLength())
             {
                 claim(publication, message.length).abort();
                 final BufferClaim claim = claim(publication, message.length);
@@ -81,13 +101,25 @@ public final class StreamPeer
             }
             else
             {
-                while (publication.offer(buffer) < 0)
+                final DirectBufferVector[] pieces = "vector".equals(mode) ? pieces(buffer) : null;
+                while ((null == pieces ? publication.offer(buffer) : publication.offer(pieces)) < 0)
                 {
                     waitFor("publishing", publication.position());
                 }
             }
             idleStrategy.reset();
         }
+    }
+
+    private static DirectBufferVector[] pieces(final UnsafeBuffer buffer)
+    {
+        final int length = buffer.capacity();
+        final int first = length / 3;
+        final int second = length / 2;
+        return new DirectBufferVector[]{
+            new DirectBufferVector(buffer, 0, first),
+            new DirectBufferVector(buffer, first, second - first),
+            new DirectBufferVector(buffer, second, length - second)};
     }
 
     private BufferClaim claim(final Publication publication, final int length)
@@ -100,16 +132,17 @@ public final class StreamPeer
         return claim;
     }
 
-    private void receive(final Subscription subscription)
+    private void receive(final Subscription subscription, final int expected)
     {
         final FragmentHandler assembler = new FragmentAssembler((buffer, offset, length, header) ->
         {
             final byte[] message = new byte[length];
             buffer.getBytes(offset, message);
-            check(message);
+            check(header.sessionId(), message);
+            images.put(header.sessionId(), (Image)header.context());
         });
 
-        while (received < messages.length && null == failure)
+        while (received < expected && null == failure)
         {
             if (0 == subscription.poll(assembler, 10))
             {
@@ -127,13 +160,26 @@ public final class StreamPeer
     }
 
     /** Remembers what is wrong: an exception of a fragment handler would go to the client's error handler. */
-    private void check(final byte[] message)
+    private void check(final int sessionId, final byte[] message)
     {
-        if (null == failure && (received >= messages.length || !Arrays.equals(messages[received], message)))
+        final int number = receivedBySession.merge(sessionId, 1, Integer::sum) - 1;
+        if (null == failure && (number >= messages.length || !Arrays.equals(messages[number], message)))
         {
-            failure = "message " + received + " of " + messages.length + " differs, length=" + message.length;
+            failure = "message " + number + " of " + messages.length + " differs, length=" + message.length;
         }
         received++;
+    }
+
+    private void awaitEndOfStreams()
+    {
+        for (final Image image : images.values())
+        {
+            while (!image.isEndOfStream())
+            {
+                waitFor("awaiting the end of stream", image.position());
+            }
+            System.out.println("end of stream at " + image.endOfStreamPosition());
+        }
     }
 
     private void waitFor(final String what, final long progress)
