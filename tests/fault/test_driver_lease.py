@@ -12,6 +12,7 @@ import pytest
 from aeron_async.driver import MediaDriver, choose_driver
 from aeron_async.driver import launch as launching
 from aeron_async.driver.config import DriverConfig
+from aeron_async.driver.locks import FileLock
 from tests.drivers import DriverUser, read_metadata, running_binary, wait_until
 from tests.support import LIMIT, is_running, private_folders
 
@@ -60,6 +61,13 @@ def test_a_driver_of_a_program_of_the_users_ends_with_its_owner_that_was_killed(
         wait_until(lambda: not Path(driver["aeron_dir"]).exists())
 
 
+def is_free(path: Path) -> bool:
+    lock = FileLock(path)
+    taken = lock.try_exclusive()
+    lock.release()
+    return taken
+
+
 @pytest.mark.anyio
 async def test_what_a_killed_owner_and_its_killed_driver_left_is_swept(runtime_dir: Path) -> None:
     with DriverUser("embedded") as living, DriverUser("embedded") as dead:
@@ -67,6 +75,8 @@ async def test_what_a_killed_owner_and_its_killed_driver_left_is_swept(runtime_d
         left = dead.ask("acquire")
         os.kill(left["pid"], signal.SIGKILL)
         dead.kill()
+        # The locks go when the kernel has taken down the last of the threads, a moment after the signal.
+        wait_until(lambda: all(is_free(Path(left["aeron_dir"]).parent / name) for name in ("alive", "lease")))
         assert Path(left["aeron_dir"]).exists()
         async with MediaDriver() as driver:
             assert set(private_folders(runtime_dir)) == {kept, driver.aeron_dir.parent}

@@ -16,6 +16,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 
 /**
  * The Java end of a verified stream: publishes it, or receives it and checks every byte and the order. Its messages are
@@ -23,7 +24,7 @@ import java.util.concurrent.TimeUnit;
  * <p>
  * Arguments: mode, Aeron directory, channel, stream id, lengths of the messages (comma separated), and what the mode
  * takes. Those that publish take any number of destinations, which are added to the publication: publish, exclusive (on
- * an exclusive publication), vector (each message from three pieces) and claim (by claims where a message fits, and
+ * an exclusive publication), vector (each message from up to three pieces) and claim (by claims where a message fits, and
  * gives up one before each). Those that receive take the number of publishers, each with the whole stream in a session
  * of its own: subscribe, and follow (which goes on to the end of each stream and prints where that is).
  */
@@ -111,15 +112,14 @@ public final class StreamPeer
         }
     }
 
+    /** Three pieces, or fewer where some would be empty: there are no vectors that begin at the end of their buffer. */
     private static DirectBufferVector[] pieces(final UnsafeBuffer buffer)
     {
-        final int length = buffer.capacity();
-        final int first = length / 3;
-        final int second = length / 2;
-        return new DirectBufferVector[]{
-            new DirectBufferVector(buffer, 0, first),
-            new DirectBufferVector(buffer, first, second - first),
-            new DirectBufferVector(buffer, second, length - second)};
+        final int[] edges = {0, buffer.capacity() / 3, buffer.capacity() / 2, buffer.capacity()};
+        return IntStream.range(0, 3)
+            .filter((i) -> edges[i] < edges[i + 1])
+            .mapToObj((i) -> new DirectBufferVector(buffer, edges[i], edges[i + 1] - edges[i]))
+            .toArray(DirectBufferVector[]::new);
     }
 
     private BufferClaim claim(final Publication publication, final int length)
