@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 AERON_VERSION = "1.51.0"
+OLDER_AERON_VERSION = "1.49.3"
 """The newest `aeron-all` that Maven Central serves to everyone who builds this project."""
 
 CACHE = Path(__file__).parents[1] / ".cache" / "java"

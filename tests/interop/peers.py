@@ -25,7 +25,7 @@ STOP_TIMEOUT = 15.0
 
 
 class PeerCommand(Protocol):
-    """Makes a command line; the modes, and what the rest of the arguments is to each, are those of `StreamPeer.java`."""
+    """Makes a command line; modes, and what the rest of the arguments is to each, are those of `StreamPeer.java`."""
 
     def __call__(
         self, mode: str, aeron_dir: Path, channel: str, stream_id: int, *rest: str, lengths: Sequence[int] = LENGTHS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,8 +12,9 @@ import anyio
 import pytest
 
 import aeron_async
+from tests import java
 from tests.interop.exchange import publish_to, receive_from
-from tests.interop.peers import PEER_TIMEOUT, Peer, PeerCommand, running
+from tests.interop.peers import JAVA_STREAM, PEER_TIMEOUT, Peer, PeerCommand, java_stream, running
 from tests.interop.stream import MAX_PAYLOAD, MTU, messages
 from tests.support import free_udp_port
 
@@ -59,6 +62,20 @@ def channel(request: pytest.FixtureRequest) -> str:
     return f"aeron:ipc?{SMALL_TERMS}" if request.param == "ipc" else f"aeron:udp?{endpoint()}|{SMALL_TERMS}"
 
 
+@pytest.fixture(scope="session")
+def older_java_peer() -> PeerCommand:
+    """The Java end with an older Aeron."""
+    java.compiled(JAVA_STREAM, java.OLDER_AERON_VERSION)
+    return functools.partial(java_stream, version=java.OLDER_AERON_VERSION)
+
+
+@pytest.fixture(params=["java_peer", "older_java_peer", "pyaeron_peer"])
+def peer_command(request: pytest.FixtureRequest) -> PeerCommand:
+    """Each of the others' ends."""
+    command: PeerCommand = request.getfixturevalue(request.param)
+    return command
+
+
 async def receive_streams(subscription: aeron_async.Subscription, count: int, lengths: Sequence[int]) -> set[int]:
     """Receive the whole stream from so many publishers, and return their session ids."""
     expected = messages(lengths)
@@ -104,7 +121,12 @@ async def test_b3_they_receive_what_we_publish_from_pieces(
     async with await add(channel, STREAM_ID) as publication, running(command) as peer:
         for message in messages(AROUND_THE_MTU):
             half = len(message) // 2
-            pieces = [message[:1], b"", bytearray(message[1:half]), memoryview(message)[max(1, half) :]]
+            pieces: list[bytes | bytearray | memoryview] = [
+                message[:1],
+                b"",
+                bytearray(message[1:half]),
+                memoryview(message)[max(1, half) :],
+            ]
             await publication.publish_vectored(pieces, timeout=PEER_TIMEOUT)
         await finish(peer, AROUND_THE_MTU)
 
@@ -184,30 +206,34 @@ async def test_b9_our_dynamic_cast_reaches_java_pyaeron_and_us(
 # --- B1: shared and exclusive publications of one stream --------------------------------------------------------------
 
 
-async def test_b1_shared_and_exclusive_publications_of_java_and_us_share_a_stream(
-    client: aeron_async.Client, channel: str, java_peer: PeerCommand
+@pytest.mark.parametrize("sharer", ["java", "us"])
+async def test_b1_shared_and_exclusive_publications_of_java_and_us_are_one_stream(
+    client: aeron_async.Client, channel: str, java_peer: PeerCommand, sharer: str
 ) -> None:
     def command(mode: str, *rest: str) -> list[str]:
         return java_peer(mode, client.aeron_dir, channel, STREAM_ID, *rest, lengths=AROUND_THE_MTU)
 
     async with (
         await client.add_subscription(channel, STREAM_ID) as subscription,
-        running(command("subscribe", "4")) as receiver,
+        running(command("subscribe", "3")) as receiver,
     ):
         await receiver.read_until("subscribed")
         async with (
-            running(command("publish")) as shared_sender,
-            running(command("exclusive")) as exclusive_sender,
             await client.add_publication(channel, STREAM_ID) as shared,
             await client.add_exclusive_publication(channel, STREAM_ID) as exclusive,
+            contextlib.AsyncExitStack() as stack,
             anyio.create_task_group() as tasks,
         ):
-            tasks.start_soon(publish, shared, AROUND_THE_MTU)
+            senders = [await stack.enter_async_context(running(command("exclusive")))]
             tasks.start_soon(publish, exclusive, AROUND_THE_MTU)
-            sessions = await receive_streams(subscription, 4, AROUND_THE_MTU)
-            assert {shared.session_id, exclusive.session_id} < sessions
-            await finish(receiver, AROUND_THE_MTU, 4)
-            for sender in (shared_sender, exclusive_sender):
+            if sharer == "java":
+                senders.append(await stack.enter_async_context(running(command("publish"))))
+            else:
+                tasks.start_soon(publish, shared, AROUND_THE_MTU)
+            # What Java publishes on its shared publication comes in the session of ours: they are one.
+            assert {shared.session_id, exclusive.session_id} < await receive_streams(subscription, 3, AROUND_THE_MTU)
+            await finish(receiver, AROUND_THE_MTU, 3)
+            for sender in senders:
                 await finish(sender, AROUND_THE_MTU)
 
 

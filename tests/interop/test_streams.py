@@ -50,8 +50,10 @@ async def test_java_pyaeron_and_we_receive_the_same_stream(
         running(java_peer("subscribe", client.aeron_dir, channel, STREAM_ID)) as java_receiver,
         running(pyaeron_peer("subscribe", client.aeron_dir, channel, STREAM_ID)) as pyaeron_receiver,
         await client.add_subscription(channel, STREAM_ID) as subscription,
-        running(java_peer("publish", client.aeron_dir, channel, STREAM_ID)) as sender,
     ):
-        await receive_from(subscription, sender)
-        await java_receiver.finish()
-        await pyaeron_receiver.finish()
+        for receiver in (java_receiver, pyaeron_receiver):
+            await receiver.read_until("subscribed")
+        async with running(java_peer("publish", client.aeron_dir, channel, STREAM_ID)) as sender:
+            await receive_from(subscription, sender)
+        for receiver in (java_receiver, pyaeron_receiver):
+            await receiver.finish()
