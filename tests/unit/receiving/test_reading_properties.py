@@ -29,8 +29,7 @@ from tests.fakes import FakeDriver, FakeLog
 from tests.unit.rig import Bench, until
 
 # The shortest frames make the most of fragments and of the ends of terms.
-MTU = 96
-MAX_PAYLOAD = MTU - 32
+MTUS = [64, 96, 1408, 4096]
 
 Source = Subscription | Image
 
@@ -53,7 +52,8 @@ class Stream:
             message = (len(self.sent) % 251).to_bytes(1, "little") * length
             self.sent.append(message)
             self.log.begin_term_for(length)
-            fragments = [message[start : start + MAX_PAYLOAD] for start in range(0, length, MAX_PAYLOAD)] or [b""]
+            step = self.log.max_payload_length
+            fragments = [message[start : start + step] for start in range(0, length, step)] or [b""]
             frames = [(fragment, FrameFlags(0)) for fragment in fragments]
             frames[0] = (fragments[0], FrameFlags.BEGIN)
             frames[-1] = (fragments[-1], frames[-1][1] | FrameFlags.END)
@@ -78,7 +78,7 @@ class Stream:
 
     def _has_room(self, length: int) -> bool:
         """As the driver's flow control: never more than a term ahead of the reader."""
-        end = self.log.position + compute_fragmented_length(length, MAX_PAYLOAD) + MTU
+        end = self.log.position + compute_fragmented_length(length, self.log.max_payload_length) + max(MTUS)
         return end - self.image.position < TERM_MIN_LENGTH // 2
 
 
@@ -255,9 +255,8 @@ def waits(alone: bool, kind: str, length: int, turns: int) -> Step:
     return step
 
 
-lengths = st.sampled_from(
-    [0, 1, MAX_PAYLOAD - 1, MAX_PAYLOAD, MAX_PAYLOAD + 1, 3 * MAX_PAYLOAD, 500, 8192]
-) | st.integers(0, 2000)
+# Around the ends of fragments, whatever the MTU.
+lengths = st.sampled_from([0, 1, 31, 32, 33, 63, 64, 65, 192, 500, 1376, 1377, 4064, 8192]) | st.integers(0, 2000)
 kinds = st.sampled_from(["messages", "payloads", "batches"])
 actions = st.lists(st.sampled_from([None, *Action]), max_size=4)
 steps = st.one_of(
@@ -275,7 +274,7 @@ steps = st.one_of(
 
 
 @asynccontextmanager
-async def streams(initial_term_id: int, position: int) -> AsyncIterator[Stream]:
+async def streams(mtu_length: int, term_length: int, initial_term_id: int, position: int) -> AsyncIterator[Stream]:
     with TemporaryDirectory() as directory:
         driver = FakeDriver(Path(directory))
         driver.beat()
@@ -283,7 +282,12 @@ async def streams(initial_term_id: int, position: int) -> AsyncIterator[Stream]:
             async with aeron_async.connect(directory, driver_timeout=60.0) as client:
                 bench = Bench(driver, client._session.conductor)
                 subscription = bench.add_subscription()
-                log = driver.create_log(mtu_length=MTU, initial_term_id=initial_term_id, position=position)
+                log = driver.create_log(
+                    mtu_length=mtu_length,
+                    term_length=term_length,
+                    initial_term_id=initial_term_id,
+                    position=position,
+                )
                 image = bench.add_image(subscription, log, join_position=position).image
                 yield Stream(subscription, image, log)
         finally:
@@ -294,13 +298,15 @@ async def streams(initial_term_id: int, position: int) -> AsyncIterator[Stream]:
 @settings(max_examples=40, deadline=None)
 @given(
     steps=st.lists(steps, max_size=25),
+    mtu_length=st.sampled_from(MTUS),
+    term_length=st.sampled_from([TERM_MIN_LENGTH, 2 * TERM_MIN_LENGTH]),
     initial_term_id=st.sampled_from([0, -1, (1 << 31) - 2, -(1 << 31)]) | st.integers(-(1 << 31), (1 << 31) - 1),
     position=st.sampled_from([0, 96, 2 * TERM_MIN_LENGTH - 64, (1 << 40) + TERM_MIN_LENGTH - 32]),
 )
 async def test_a_stream_is_delivered_once_whole_and_in_order(
-    steps: list[Step], initial_term_id: int, position: int
+    steps: list[Step], mtu_length: int, term_length: int, initial_term_id: int, position: int
 ) -> None:
-    async with streams(initial_term_id, position) as stream:
+    async with streams(mtu_length, term_length, initial_term_id, position) as stream:
         for step in steps:
             await step(stream)
             stream.check()
