@@ -83,7 +83,6 @@ class Cnc:
         lib.aa_cnc_info(self.handle, info)
         self.client_liveness_timeout_ns: int = info.client_liveness_timeout_ns
         self.max_command_length: int = (info.to_driver_buffer_length - RING_BUFFER_TRAILER_LENGTH) // 8
-        self.driver_pid: int = info.pid
 
     def driver_heartbeat(self) -> int:
         """Epoch milliseconds of the driver's last heartbeat; -1 once it has shut down."""
