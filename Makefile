@@ -7,6 +7,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
+SPEEDUPS = aeron_async/_speedups$(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 CARGO_MANIFEST := --manifest-path driver/Cargo.toml
 C_SOURCES = $(shell find native -name build -prune -o -name '*.[ch]' -print)
 
@@ -27,9 +28,9 @@ setup: ## install Debian packages and .venv/, where something is missing
 	@scripts/once $(VENV)/.stamp-packages requirements-dev.lock -- $(PYTHON) -- scripts/make_venv $(VENV)
 
 .PHONY: build
-build: setup ## build the native module and the driver into the source tree
+build: setup ## build the native modules and the driver into the source tree
 	@scripts/once $(VENV)/.stamp-build pyproject.toml setup.py .cargo native driver -- \
-		aeron_async/_native.abi3.so -- scripts/build_in_place
+		aeron_async/_native.abi3.so $(SPEEDUPS) -- scripts/build_in_place
 
 .PHONY: demo
 demo: build ## send verified messages through a real driver; the last line says ok:
@@ -91,7 +92,7 @@ lock: setup ## choose the newest versions of the development packages
 
 .PHONY: clean distclean
 clean: ## remove what the builds made
-	rm -rf build dist *.egg-info aeron_async/_bin aeron_async/_native.*so driver/target $(VENV)/.stamp-build
+	rm -rf build dist *.egg-info aeron_async/_bin aeron_async/_native.*so aeron_async/_speedups.*so driver/target $(VENV)/.stamp-build
 	find . -name $(VENV) -prune -o -name __pycache__ -print0 | xargs -0 rm -rf
 	if [ -d native/tests ]; then $(MAKE) --no-print-directory -C native/tests clean; fi
 

@@ -1,7 +1,8 @@
-"""What pyproject.toml cannot say: the native module, the bundled driver, and that nothing stale is shipped."""
+"""What pyproject.toml cannot say: the native modules, the bundled driver, and that nothing stale is shipped."""
 
 import os
 import platform
+import runpy
 import shutil
 import subprocess
 
@@ -39,7 +40,9 @@ def bundled_driver() -> list[RustExtension]:
 
 setup(
     cffi_modules=["native/build_native.py:ffibuilder"],
+    ext_modules=runpy.run_path("native/build_native.py")["speedups"],
     rust_extensions=bundled_driver(),
     cmdclass={"build": BuildFromNothing},
+    # _speedups is for the CPython that builds it; the others do without.
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

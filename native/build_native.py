@@ -1,58 +1,100 @@
-"""Builds aeron_async._native, the cffi face of the C core.
+"""Builds the two faces of the C core: aeron_async._native, through cffi, and aeron_async._speedups for CPython.
 
-setuptools runs it through `cffi_modules`; by hand, `python native/build_native.py` builds into the package in place.
+setup.py takes both from here; by hand, `python native/build_native.py` builds them into the package in place.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import shutil
 from pathlib import Path
 
 from cffi import FFI
+from setuptools import Distribution, Extension
 
-MODULE = "aeron_async._native"
 NATIVE = Path(os.path.abspath(__file__)).parent
 ROOT = NATIVE.parent
+HEADERS = sorted((NATIVE / "include").glob("*.h"))
+SOURCES = sorted((NATIVE / "src").glob("*.c"))
 STRICT = ["-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"]
 
 
-def builder(relative_to: Path | None) -> FFI:
-    """The builder, with its paths relative to a folder, as setuptools wants them, or absolute."""
-
-    def spell(path: Path) -> str:
-        return str(path) if relative_to is None else os.path.relpath(path, relative_to)
-
-    ffi = FFI()
-    ffi.cdef((NATIVE / "cdef.h").read_text())
-    ffi.set_source(
-        MODULE,
-        "\n".join(f'#include "{header.name}"' for header in sorted((NATIVE / "include").glob("*.h"))),
-        sources=[spell(source) for source in sorted((NATIVE / "src").glob("*.c"))],
-        depends=[spell(path) for path in sorted([*(NATIVE / "include").glob("*.h"), NATIVE / "cdef.h"])],
-        include_dirs=[spell(NATIVE / "include")],
-        define_macros=[("Py_LIMITED_API", "0x030B0000")],
-        extra_compile_args=["-std=c11", "-O3", "-Wall", "-Wextra", *STRICT, "-pthread", "-fvisibility=hidden"],
-        extra_link_args=["-pthread"],
-        py_limited_api=True,
-    )
-    return ffi
+def fingerprint() -> str:
+    """What both faces carry, so that one which was built from another core is noticed."""
+    digest = hashlib.sha256()
+    for path in [*HEADERS, *SOURCES]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
-def build_in_place() -> Path:
-    """Builds the module and puts it into the package; returns where it is."""
+class Builders:
+    """Both modules, with their paths relative to a folder, as setuptools wants them, or absolute."""
+
+    def __init__(self, relative_to: Path | None) -> None:
+        def spell(*paths: Path) -> list[str]:
+            return [str(path) if relative_to is None else os.path.relpath(path, relative_to) for path in paths]
+
+        core = spell(*SOURCES)
+        common = {
+            "include_dirs": spell(NATIVE / "include"),
+            "extra_compile_args": ["-std=c11", "-O3", "-Wall", "-Wextra", *STRICT, "-pthread", "-fvisibility=hidden"],
+            "extra_link_args": ["-pthread"],
+        }
+        macros = [("AA_FINGERPRINT", f'"{fingerprint()}"')]
+
+        self.native = FFI()
+        self.native.cdef((NATIVE / "cdef.h").read_text())
+        self.native.set_source(
+            "aeron_async._native",
+            "\n".join(f'#include "{header.name}"' for header in HEADERS),
+            sources=core,
+            depends=spell(*HEADERS, NATIVE / "cdef.h"),
+            define_macros=[*macros, ("Py_LIMITED_API", "0x030B0000")],
+            py_limited_api=True,
+            **common,
+        )
+
+        self.speedups: list[Extension] = []
+        if platform.python_implementation() == "CPython":
+            folder = NATIVE / "speedups"
+            self.speedups.append(
+                Extension(
+                    "aeron_async._speedups",
+                    core + spell(*sorted(folder.glob("*.c"))),
+                    depends=spell(*HEADERS, *sorted(folder.glob("*.h"))),
+                    define_macros=macros,
+                    **common,
+                )
+            )
+
+
+def build_in_place() -> list[Path]:
+    """Builds the modules and puts them into the package; returns where they are."""
     scratch = ROOT / "build" / "native"
     scratch.mkdir(parents=True, exist_ok=True)
-    built = Path(builder(None).compile(tmpdir=str(scratch)))
+    builders = Builders(None)
+    modules = [builders.native.distutils_extension(str(scratch)), *builders.speedups]
+    command = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
+    command.build_lib = command.build_temp = str(scratch)
+    command.ensure_finalized()
+    command.run()
+    return [put_into_package(Path(built)) for built in command.get_outputs()]
+
+
+def put_into_package(built: Path) -> Path:
     target = ROOT / "aeron_async" / built.name
     # A new file, never the old one overwritten: a running interpreter may have that mapped.
     staged = target.with_name(target.name + ".new")
     shutil.copy2(built, staged)
-    staged.replace(target)
-    return target
+    return staged.replace(target)
 
 
-ffibuilder = builder(Path.cwd())
+relative = Builders(Path.cwd())
+ffibuilder = relative.native
+speedups = relative.speedups
 
 if __name__ == "__main__":
-    print(build_in_place())
+    for path in build_in_place():
+        print(path)

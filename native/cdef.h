@@ -32,6 +32,9 @@ typedef struct
     char text[480];
 } aa_error_t;
 
+/* Equal in modules that were built from the same sources of the core. */
+const char *aa_build_fingerprint(void);
+
 /* --- the CnC file ---------------------------------------------------------------------------------------- */
 
 typedef struct aa_cnc aa_cnc_t;

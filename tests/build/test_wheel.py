@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import venv
 import zipfile
@@ -14,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NATIVE = "aeron_async/_native.abi3.so"
+SPEEDUPS = f"aeron_async/_speedups{sysconfig.get_config_var('EXT_SUFFIX')}"
 DRIVER = "aeron_async/_bin/aeron-async-driver"
 
 pytestmark = pytest.mark.timeout(900)
@@ -109,16 +111,16 @@ def wheel_without_driver(source_distribution: Path, tmp_path_factory: pytest.Tem
     return wheel
 
 
-def test_wheel_holds_the_native_module_and_an_executable_driver(wheel: Path) -> None:
+def test_wheel_holds_the_native_modules_and_an_executable_driver(wheel: Path) -> None:
     entries = contents(wheel)
-    assert NATIVE in entries
+    assert {NATIVE, SPEEDUPS} <= entries.keys()
     assert entries[DRIVER].external_attr >> 16 & 0o111 == 0o111
     assert "aeron_async/py.typed" in entries
 
 
-def test_wheel_serves_every_cpython_from_3_11_on(wheel: Path) -> None:
+def test_wheel_serves_every_cpython_from_3_11_on_and_is_faster_on_the_one_that_built_it(wheel: Path) -> None:
     assert "-cp311-abi3-" in wheel.name
-    assert [name for name in contents(wheel) if name.endswith(".so")] == [NATIVE]
+    assert {name for name in contents(wheel) if name.endswith(".so")} == {NATIVE, SPEEDUPS}
 
 
 def test_wheel_holds_nothing_but_the_package_and_its_licences(wheel: Path) -> None:
@@ -131,7 +133,7 @@ def test_wheel_is_built_for_a_baseline_cpu(wheel: Path, tmp_path: Path) -> None:
     if shutil.which("objdump") is None:
         pytest.fail("objdump, of binutils, is needed beside the C compiler")
     with zipfile.ZipFile(wheel) as archive:
-        for name in (NATIVE, DRIVER):
+        for name in (NATIVE, SPEEDUPS, DRIVER):
             code = run("objdump", "--disassemble", "--no-show-raw-insn", archive.extract(name, tmp_path), cwd=tmp_path)
             assert not re.search(r"%[yz]mm\d", code), f"{name} holds AVX instructions"
 
@@ -150,6 +152,13 @@ def test_installed_wheel_runs_the_first_program_of_the_readme(installed: Path, t
     (tmp_path / "first.py").write_text(program[1])
     printed = run(installed, "first.py", cwd=tmp_path, env=outside_environment())
     assert printed
+
+
+def test_installed_wheel_uses_the_face_that_was_asked_for(installed: Path, tmp_path: Path) -> None:
+    program = "from aeron_async import _face; print(_face.NAME)"
+    environment = outside_environment()
+    assert run(installed, "-c", program, cwd=tmp_path, env=environment) == "speedups\n"
+    assert run(installed, "-c", program, cwd=tmp_path, env=environment | {"AERON_ASYNC_PURE": "1"}) == "pure\n"
 
 
 def test_installed_command_finds_the_bundled_driver(installed: Path, tmp_path: Path) -> None:
@@ -188,5 +197,6 @@ def test_source_distribution_holds_what_both_builds_need_and_nothing_built(sourc
     with tarfile.open(source_distribution) as archive:
         names = {entry.name.partition("/")[2] for entry in archive if entry.isfile()}
     builders = {".cargo/config.toml", "driver/Cargo.lock", "driver/Cargo.toml", "scripts/check_rust"}
-    assert builders | {"native/build_native.py", "native/cdef.h", "LICENSE", "NOTICE"} <= names
+    native = {"native/build_native.py", "native/cdef.h", "native/speedups/module.c", "native/speedups/module.h"}
+    assert builders | native | {"LICENSE", "NOTICE"} <= names
     assert not [name for name in names if name.startswith("driver/target/") or name.endswith((".so", ".o", ".pyc"))]

@@ -1,0 +1,110 @@
+#include "module.h"
+
+#include "fingerprint.h"
+
+#include <stddef.h>
+
+static int (*const CONCEPTS[])(PyObject *) = {
+    aa_publication_path_add,
+};
+
+static const struct
+{
+    size_t offset;
+    const char *text;
+} NAMES[] = {
+    {offsetof(aa_state_t, str_refused), "_refused"},
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define REFERENCES (sizeof(aa_state_t) / sizeof(PyObject *))
+
+_Static_assert(sizeof(aa_state_t) == REFERENCES * sizeof(PyObject *), "the state is walked over as an array");
+
+static int execute(PyObject *module)
+{
+    aa_state_t *state = aa_module_state(module);
+    for (size_t i = 0; i < COUNT_OF(NAMES); i++)
+    {
+        PyObject *name = PyUnicode_InternFromString(NAMES[i].text);
+        if (name == NULL)
+        {
+            return -1;
+        }
+        *(PyObject **)((char *)state + NAMES[i].offset) = name;
+    }
+    for (size_t i = 0; i < COUNT_OF(CONCEPTS); i++)
+    {
+        if (CONCEPTS[i](module) < 0)
+        {
+            return -1;
+        }
+    }
+    return PyModule_AddStringConstant(module, "FINGERPRINT", aa_build_fingerprint());
+}
+
+PyTypeObject *aa_module_make_type(PyObject *module, PyType_Spec *spec)
+{
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+}
+
+int aa_module_add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyTypeObject *type = aa_module_make_type(module, spec);
+    if (type == NULL)
+    {
+        return -1;
+    }
+    const int result = PyModule_AddType(module, type);
+    Py_DECREF(type);
+    return result;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    PyObject **references = PyModule_GetState(module);
+    for (size_t i = 0; i < REFERENCES; i++)
+    {
+        Py_VISIT(references[i]);
+    }
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    PyObject **references = PyModule_GetState(module);
+    for (size_t i = 0; i < REFERENCES; i++)
+    {
+        Py_CLEAR(references[i]);
+    }
+    return 0;
+}
+
+static void release(void *module)
+{
+    clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "aeron_async._speedups",
+    .m_doc = "The message path over the C core, on CPython's own API.",
+    .m_size = sizeof(aa_state_t),
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+    .m_free = release,
+};
+
+PyMODINIT_FUNC PyInit__speedups(void)
+{
+    return PyModuleDef_Init(&definition);
+}
