@@ -36,5 +36,7 @@ int64_t aa_publication_offer_many(
 int64_t aa_publication_offer_equal(
     aa_publication_t *publication, const uint8_t *data, size_t data_length, size_t length, size_t stride, size_t count,
     int64_t *position);
+int64_t
+aa_publication_offer_slices(aa_publication_t *publication, const aa_slice_t *messages, size_t count, int64_t *position);
 
 #endif

@@ -39,8 +39,24 @@ typedef struct
     int32_t term_id;
 } aa_slot_t;
 
+/* What room there was at one moment: where the next message begins, before where it has to, and where the term ends. */
+typedef struct
+{
+    int64_t position;
+    int64_t limit;
+    int64_t term_end;
+} aa_room_t;
+
+/* As aa_reservation_length, for messages of several frames. */
+int64_t aa_reservation_fragmented_length(const aa_log_t *log, size_t length);
+
 /* The room that a message takes in a term. */
-int64_t aa_reservation_length(const aa_log_t *log, size_t length);
+static inline int64_t aa_reservation_length(const aa_log_t *log, size_t length)
+{
+    return length <= (size_t)log->max_payload_length
+               ? aa_align((int64_t)length + AA_FRAME_HEADER_LENGTH, AA_FRAME_ALIGNMENT)
+               : aa_reservation_fragmented_length(log, length);
+}
 
 /* Begins an attempt, which leave ends unless this is AA_CLOSED or AA_ADMIN_ACTION: whoever finds an exclusive
  * publication busy may try again, as with any other administrative action. */
@@ -51,6 +67,7 @@ int64_t aa_reservation_take(aa_publication_t *publication, int64_t required, aa_
 
 int64_t aa_reservation_position(const aa_publication_t *publication);
 int64_t aa_reservation_limit(const aa_publication_t *publication);
+aa_room_t aa_reservation_room(const aa_publication_t *publication);
 /* Why nothing can be appended at a position that is at the limit. */
 int64_t aa_reservation_refusal(const aa_publication_t *publication, int64_t position, int64_t required);
 

@@ -1,14 +1,10 @@
 #include "publication.h"
 
 #include "counters.h"
-#include "reservation.h"
+#include "message.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* How often a run of messages goes through a rotation, its own or that of another publisher, for one of them. */
-#define ROTATION_ATTEMPTS 64
 
 /* --- creation and state ---------------------------------------------------------------------------------- */
 
@@ -121,62 +117,12 @@ int32_t aa_publication_max_message_length(const aa_publication_t *publication)
 
 /* --- one message ----------------------------------------------------------------------------------------- */
 
-/* Where the next byte of a message comes from. */
-typedef struct
+int64_t aa_publication_offer(aa_publication_t *publication, const uint8_t *data, size_t length, int64_t reserved_value)
 {
-    const aa_slice_t *part;
-    size_t offset;
-} source_t;
-
-static void copy_from(source_t *source, uint8_t *to, size_t length)
-{
-    while (length > 0)
+    if (aa_message_is_too_long(publication->log, length))
     {
-        size_t available = source->part->length - source->offset;
-        if (available == 0)
-        {
-            source->part++;
-            source->offset = 0;
-            continue;
-        }
-        size_t chunk = available < length ? available : length;
-        memcpy(to, source->part->data + source->offset, chunk);
-        source->offset += chunk;
-        to += chunk;
-        length -= chunk;
+        return AA_MESSAGE_TOO_LONG;
     }
-}
-
-static void write_message(
-    const aa_publication_t *publication, aa_slot_t slot, const aa_slice_t *parts, size_t length, int64_t reserved_value)
-{
-    const size_t max_payload_length = (size_t)publication->log->max_payload_length;
-    source_t source = {.part = parts};
-    uint8_t flags = AA_FRAME_BEGIN;
-    do
-    {
-        size_t payload_length = length < max_payload_length ? length : max_payload_length;
-        int32_t frame_length = (int32_t)payload_length + AA_FRAME_HEADER_LENGTH;
-        length -= payload_length;
-        if (length == 0)
-        {
-            flags |= AA_FRAME_END;
-        }
-
-        aa_frame_t *frame = aa_slot_begin_frame(publication, &slot, frame_length);
-        frame->flags = flags;
-        frame->reserved_value = reserved_value;
-        copy_from(&source, (uint8_t *)(frame + 1), payload_length);
-        aa_frame_commit(frame, frame_length);
-
-        flags = 0;
-        slot.offset += (int32_t)aa_align(frame_length, AA_FRAME_ALIGNMENT);
-    } while (length > 0);
-}
-
-/* One attempt. */
-static int64_t append(aa_publication_t *publication, const aa_slice_t *parts, size_t length, int64_t reserved_value)
-{
     int64_t result = aa_reservation_enter(publication);
     if (result == AA_OK)
     {
@@ -184,25 +130,11 @@ static int64_t append(aa_publication_t *publication, const aa_slice_t *parts, si
         result = aa_reservation_take(publication, aa_reservation_length(publication->log, length), &slot);
         if (result > 0)
         {
-            write_message(publication, slot, parts, length, reserved_value);
+            aa_message_write(publication, slot, data, length, reserved_value);
         }
         aa_reservation_leave(publication);
     }
     return result;
-}
-
-static bool is_too_long(const aa_log_t *log, size_t length)
-{
-    return length > (size_t)log->max_message_length && length > (size_t)log->max_payload_length;
-}
-
-int64_t aa_publication_offer(aa_publication_t *publication, const uint8_t *data, size_t length, int64_t reserved_value)
-{
-    if (is_too_long(publication->log, length))
-    {
-        return AA_MESSAGE_TOO_LONG;
-    }
-    return append(publication, &(aa_slice_t){.data = data, .length = length}, length, reserved_value);
 }
 
 int64_t aa_publication_offer_vectored(
@@ -211,102 +143,27 @@ int64_t aa_publication_offer_vectored(
     size_t length = 0;
     for (size_t i = 0; i < count; i++)
     {
-        if (is_too_long(publication->log, parts[i].length))
+        if (aa_message_is_too_long(publication->log, parts[i].length))
         {
             return AA_MESSAGE_TOO_LONG;
         }
         length += parts[i].length;
-        if (is_too_long(publication->log, length))
+        if (aa_message_is_too_long(publication->log, length))
         {
             return AA_MESSAGE_TOO_LONG;
         }
     }
-    return append(publication, parts, length, reserved_value);
-}
 
-/* --- many messages --------------------------------------------------------------------------------------- */
-
-static int64_t check_lengths(const aa_log_t *log, size_t data_length, const int32_t *lengths, size_t count)
-{
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++)
+    int64_t result = aa_reservation_enter(publication);
+    if (result == AA_OK)
     {
-        if (lengths[i] < 0 || (size_t)lengths[i] > data_length - total)
-        {
-            return AA_ARGUMENT;
-        }
-        total += (size_t)lengths[i];
-        if (is_too_long(log, (size_t)lengths[i]))
-        {
-            return AA_MESSAGE_TOO_LONG;
-        }
-    }
-    return AA_OK;
-}
-
-/* Messages that lie in one buffer: each with a length of its own, or all equally long and as far apart. */
-typedef struct
-{
-    const uint8_t *data;
-    const int32_t *lengths; /* NULL where they are equal */
-    size_t length;
-    size_t stride;
-    size_t count;
-} run_t;
-
-static int64_t append_run(aa_publication_t *publication, const run_t *run, int64_t *position)
-{
-    int64_t result = AA_OK;
-    size_t appended = 0, offset = 0;
-    int attempts = 0;
-    while (appended < run->count)
-    {
-        const size_t length = run->lengths == NULL ? run->length : (size_t)run->lengths[appended];
-        const uint8_t *data = offset == 0 ? run->data : run->data + offset;
-        result = append(publication, &(aa_slice_t){.data = data, .length = length}, length, 0);
+        aa_slot_t slot;
+        result = aa_reservation_take(publication, aa_reservation_length(publication->log, length), &slot);
         if (result > 0)
         {
-            if (position != NULL)
-            {
-                *position = result;
-            }
-            offset += run->lengths == NULL ? run->stride : length;
-            appended++;
-            attempts = 0;
+            aa_message_write_parts(publication, slot, parts, length, reserved_value);
         }
-        else if (result != AA_ADMIN_ACTION || ++attempts == ROTATION_ATTEMPTS)
-        {
-            break;
-        }
+        aa_reservation_leave(publication);
     }
-    return appended > 0 ? (int64_t)appended : result;
-}
-
-int64_t aa_publication_offer_many(
-    aa_publication_t *publication, const uint8_t *data, size_t data_length, const int32_t *lengths, size_t count,
-    int64_t *position)
-{
-    const int64_t result = check_lengths(publication->log, data_length, lengths, count);
-    if (result != AA_OK)
-    {
-        return result;
-    }
-    const run_t run = {.data = data, .lengths = lengths, .count = count};
-    return append_run(publication, &run, position);
-}
-
-int64_t aa_publication_offer_equal(
-    aa_publication_t *publication, const uint8_t *data, size_t data_length, size_t length, size_t stride, size_t count,
-    int64_t *position)
-{
-    if (count > 0 && (length > data_length || (stride > 0 && count - 1 > (data_length - length) / stride)))
-    {
-        return AA_ARGUMENT;
-    }
-    if (is_too_long(publication->log, length))
-    {
-        return AA_MESSAGE_TOO_LONG;
-    }
-    const run_t run = {.data = data, .length = length, .stride = stride, .count = count};
-    return append_run(publication, &run, position);
+    return result;
 }

@@ -64,15 +64,26 @@ int64_t aa_reservation_limit(const aa_publication_t *publication)
     return atomic_load_explicit(publication->position_limit, memory_order_acquire);
 }
 
+aa_room_t aa_reservation_room(const aa_publication_t *publication)
+{
+    const int64_t position = aa_reservation_position(publication);
+    return (aa_room_t){
+        .position = position,
+        .limit = aa_reservation_limit(publication),
+        /* Between two terms, the full one's: whoever finds no room then learns so. */
+        .term_end = ((position - 1) | (publication->log->info.term_length - 1)) + 1,
+    };
+}
+
 /* --- reserving ------------------------------------------------------------------------------------------- */
 
-int64_t aa_reservation_length(const aa_log_t *log, size_t length)
+int64_t aa_reservation_fragmented_length(const aa_log_t *log, size_t length)
 {
     const size_t max_payload_length = (size_t)log->max_payload_length;
     const size_t full_frames = length / max_payload_length;
     const size_t rest = length % max_payload_length;
     int64_t framed = (int64_t)full_frames * log->info.mtu_length;
-    if (rest > 0 || full_frames == 0)
+    if (rest > 0)
     {
         framed += aa_align((int64_t)rest + AA_FRAME_HEADER_LENGTH, AA_FRAME_ALIGNMENT);
     }

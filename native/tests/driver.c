@@ -105,11 +105,28 @@ void driver_clean(aa_log_t *log, int64_t from, int64_t to)
     }
 }
 
+/* How much is claimed and not begun at a position, up to a frame that was or the end of the term; 0 where the tail
+ * comes first. */
+static int32_t gap_at(const aa_log_t *log, int64_t position)
+{
+    const int32_t begin = aa_log_term_offset(log, position);
+    const int32_t partition = (int32_t)((position >> log->position_bits) % AA_LOG_PARTITIONS);
+    const int64_t tail = atomic_load_explicit(&log->metadata->term_tails[partition], memory_order_acquire) & 0xFFFFFFFF;
+    int32_t end = begin;
+    while (end < log->info.term_length && end < tail &&
+           atomic_load_explicit(&aa_log_frame(log, partition, end)->length, memory_order_acquire) == 0)
+    {
+        end += AA_FRAME_ALIGNMENT;
+    }
+    return end < tail || end == log->info.term_length ? end - begin : 0;
+}
+
 bool driver_unblock_log(aa_log_t *log, int64_t position)
 {
     aa_frame_t *frame = aa_log_frame_at(log, position);
-    const int32_t length = atomic_load_explicit(&frame->length, memory_order_acquire);
-    if (length >= 0)
+    const int32_t claimed = -atomic_load_explicit(&frame->length, memory_order_acquire);
+    const int32_t length = claimed == 0 ? gap_at(log, position) : claimed;
+    if (length <= 0)
     {
         return false;
     }
@@ -117,7 +134,7 @@ bool driver_unblock_log(aa_log_t *log, int64_t position)
     frame->flags = AA_FRAME_BEGIN | AA_FRAME_END;
     frame->term_offset = aa_log_term_offset(log, position);
     frame->term_id = aa_log_term_id(log, position);
-    atomic_store_explicit(&frame->length, -length, memory_order_release);
+    atomic_store_explicit(&frame->length, length, memory_order_release);
     return true;
 }
 

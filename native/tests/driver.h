@@ -16,7 +16,8 @@ void driver_broadcast(aa_cnc_t *cnc, int32_t type_id, const void *record, size_t
 
 /* Zeroes what lies between the positions, as the driver does behind the last subscriber. */
 void driver_clean(aa_log_t *log, int64_t from, int64_t to);
-/* Turns a frame whose writer died after its claim marker into padding, by Aeron's rule; whether there was one. */
+/* Turns what a dead writer has left at a position into padding, by Aeron's rule: a frame with a claim marker, or a gap
+ * that something comes behind; whether there was one. */
 bool driver_unblock_log(aa_log_t *log, int64_t position);
 /* Writes a frame as a receiver would (padding over a gap, fragments after a loss). */
 void driver_write_frame(

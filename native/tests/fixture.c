@@ -200,6 +200,26 @@ aa_image_t *add_image(const stream_t *stream)
     return image;
 }
 
+void for_both_kinds(const char *directory, void (*body)(const char *directory, bool exclusive))
+{
+    body(directory, false);
+    body(directory, true);
+}
+
+void check_header(const aa_log_t *log, int64_t position, int32_t length, uint8_t flags, int64_t reserved_value)
+{
+    const aa_frame_t *frame = aa_log_frame_at(log, position);
+    CHECK_EQUAL(frame->length, length);
+    CHECK_EQUAL(frame->version, 0);
+    CHECK_EQUAL(frame->flags, flags);
+    CHECK_EQUAL(frame->type, AA_FRAME_TYPE_DATA);
+    CHECK_EQUAL(frame->term_offset, aa_log_term_offset(log, position));
+    CHECK_EQUAL(frame->session_id, FIXTURE_SESSION_ID);
+    CHECK_EQUAL(frame->stream_id, FIXTURE_STREAM_ID);
+    CHECK_EQUAL(frame->term_id, aa_log_term_id(log, position));
+    CHECK_EQUAL(frame->reserved_value, reserved_value);
+}
+
 uint64_t next_random(uint64_t *state)
 {
     /* SplitMix64. */

@@ -72,6 +72,11 @@ void close_stream(stream_t *stream);
 aa_publication_t *add_publication(const stream_t *stream, bool exclusive);
 aa_image_t *add_image(const stream_t *stream);
 
+/* Runs the body of a test with a shared and with an exclusive publication. */
+void for_both_kinds(const char *directory, void (*body)(const char *directory, bool exclusive));
+/* Checks the header of a data frame at a position. */
+void check_header(const aa_log_t *log, int64_t position, int32_t length, uint8_t flags, int64_t reserved_value);
+
 /* A pseudo-random sequence that is the same everywhere. */
 uint64_t next_random(uint64_t *state);
 

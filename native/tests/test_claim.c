@@ -13,12 +13,6 @@
 #define TERM FIXTURE_TERM_LENGTH
 #define UNFRAGMENTED (AA_FRAME_BEGIN | AA_FRAME_END)
 
-static void for_both_kinds(const char *directory, void (*body)(const char *directory, bool exclusive))
-{
-    body(directory, false);
-    body(directory, true);
-}
-
 static aa_claim_t *take_claim(aa_publication_t *publication, size_t length, int64_t position)
 {
     aa_claim_t *claim = NULL;

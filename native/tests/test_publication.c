@@ -28,26 +28,6 @@ static int64_t align_frame(int64_t payload_length)
     return aa_align(payload_length + AA_FRAME_HEADER_LENGTH, AA_FRAME_ALIGNMENT);
 }
 
-static void check_header(const stream_t *stream, int64_t position, int32_t length, uint8_t flags, int64_t reserved)
-{
-    const aa_frame_t *frame = aa_log_frame_at(stream->log, position);
-    CHECK_EQUAL(frame->length, length);
-    CHECK_EQUAL(frame->version, 0);
-    CHECK_EQUAL(frame->flags, flags);
-    CHECK_EQUAL(frame->type, AA_FRAME_TYPE_DATA);
-    CHECK_EQUAL(frame->term_offset, aa_log_term_offset(stream->log, position));
-    CHECK_EQUAL(frame->session_id, FIXTURE_SESSION_ID);
-    CHECK_EQUAL(frame->stream_id, FIXTURE_STREAM_ID);
-    CHECK_EQUAL(frame->term_id, aa_log_term_id(stream->log, position));
-    CHECK_EQUAL(frame->reserved_value, reserved);
-}
-
-static void for_both_kinds(const char *directory, void (*body)(const char *directory, bool exclusive))
-{
-    body(directory, false);
-    body(directory, true);
-}
-
 static void offers_one_frame(const char *directory, bool exclusive)
 {
     stream_t stream = open_stream(directory, NULL, 0);
@@ -58,9 +38,9 @@ static void offers_one_frame(const char *directory, bool exclusive)
     CHECK_EQUAL(aa_publication_offer(publication, (const uint8_t *)"hello", 5, -3), 64);
     CHECK_EQUAL(aa_publication_offer(publication, NULL, 0, 0), 96);
     CHECK_EQUAL(aa_publication_position(publication), 96);
-    check_header(&stream, 0, 37, AA_FRAME_BEGIN | AA_FRAME_END, -3);
+    check_header(stream.log, 0, 37, AA_FRAME_BEGIN | AA_FRAME_END, -3);
     CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, 0) + 1, "hello", 5), 0);
-    check_header(&stream, 64, 32, AA_FRAME_BEGIN | AA_FRAME_END, 0);
+    check_header(stream.log, 64, 32, AA_FRAME_BEGIN | AA_FRAME_END, 0);
     CHECK_EQUAL(aa_log_frame_at(stream.log, 96)->length, 0);
     aa_publication_release(publication);
     close_stream(&stream);
@@ -82,15 +62,15 @@ static void offers_fragments(const char *directory, bool exclusive)
     }
     const int64_t end = 2 * FIXTURE_MTU + align_frame(100);
     CHECK_EQUAL(aa_publication_offer(publication, message, sizeof(message), 9), end);
-    check_header(&stream, 0, FIXTURE_MTU, AA_FRAME_BEGIN, 9);
-    check_header(&stream, FIXTURE_MTU, FIXTURE_MTU, 0, 9);
-    check_header(&stream, 2 * FIXTURE_MTU, 132, AA_FRAME_END, 9);
+    check_header(stream.log, 0, FIXTURE_MTU, AA_FRAME_BEGIN, 9);
+    check_header(stream.log, FIXTURE_MTU, FIXTURE_MTU, 0, 9);
+    check_header(stream.log, 2 * FIXTURE_MTU, 132, AA_FRAME_END, 9);
     CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, FIXTURE_MTU) + 1, message + PAYLOAD, PAYLOAD), 0);
     CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, 2 * FIXTURE_MTU) + 1, message + 2 * PAYLOAD, 100), 0);
 
     /* Exactly two full frames: no empty third one. */
     CHECK_EQUAL(aa_publication_offer(publication, message, 2 * PAYLOAD, 0), end + 2 * FIXTURE_MTU);
-    check_header(&stream, end + FIXTURE_MTU, FIXTURE_MTU, AA_FRAME_END, 0);
+    check_header(stream.log, end + FIXTURE_MTU, FIXTURE_MTU, AA_FRAME_END, 0);
     aa_publication_release(publication);
     close_stream(&stream);
 }
@@ -206,7 +186,7 @@ static void rotates(const char *directory, bool exclusive)
     CHECK_EQUAL(aa_publication_position(publication), 5 * (int64_t)TERM);
     CHECK_EQUAL(stream.log->metadata->active_term_count, 5);
     CHECK_EQUAL(aa_publication_offer(publication, zeros, 1, 0), 5 * (int64_t)TERM + 64);
-    check_header(&stream, 5 * (int64_t)TERM, 33, AA_FRAME_BEGIN | AA_FRAME_END, 0);
+    check_header(stream.log, 5 * (int64_t)TERM, 33, AA_FRAME_BEGIN | AA_FRAME_END, 0);
     aa_publication_release(publication);
     close_stream(&stream);
 }
@@ -347,89 +327,6 @@ TEST(publication_on_a_log_with_impossible_tails_gives_an_error)
     close_stream(&stream);
 }
 
-/* --- many at once ---------------------------------------------------------------------------------------- */
-
-static void offers_many(const char *directory, bool exclusive)
-{
-    stream_t stream = open_stream(directory, NULL, TERM - 256);
-    aa_publication_t *publication = add_publication(&stream, exclusive);
-    int32_t lengths[100];
-    size_t total = 0;
-    for (int32_t i = 0; i < 100; i++)
-    {
-        lengths[i] = i;
-        total += (size_t)i;
-    }
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, total, lengths, 100, NULL), 100);
-    CHECK(aa_publication_position(publication) > TERM);
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 0, lengths, 0, NULL), 0);
-
-    *stream.limit = aa_publication_position(publication) + 64 * 3;
-    const int32_t equal[] = {32, 32, 32, 32, 32};
-    int64_t position = -1;
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, equal, 5, &position), 3);
-    CHECK_EQUAL(position, aa_publication_position(publication));
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, equal, 5, NULL), AA_BACK_PRESSURED);
-
-    const int64_t before = aa_publication_position(publication);
-    *stream.limit = INT64_MAX;
-    const int32_t negative[] = {32, -1}, beyond[] = {32, 129}, too_long[] = {32, TERM / 8 + 1};
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, negative, 2, NULL), AA_ARGUMENT);
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, 160, beyond, 2, NULL), AA_ARGUMENT);
-    CHECK_EQUAL(aa_publication_offer_many(publication, zeros, sizeof(zeros), too_long, 2, NULL), AA_MESSAGE_TOO_LONG);
-    CHECK_EQUAL(aa_publication_position(publication), before);
-    aa_publication_release(publication);
-    close_stream(&stream);
-}
-
-TEST(publication_offers_many_messages_through_rotations_until_back_pressure)
-{
-    for_both_kinds(directory, offers_many);
-}
-
-static void offers_equal(const char *directory, bool exclusive)
-{
-    const int64_t start = TERM - 256;
-    stream_t stream = open_stream(directory, NULL, start);
-    aa_publication_t *publication = add_publication(&stream, exclusive);
-    const uint8_t data[] = "abcdefghij";
-    int64_t position = -1;
-
-    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 4, 3, 3, &position), 3);
-    CHECK_EQUAL(position, start + 3 * 64);
-    CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, start) + 1, "abcd", 4), 0);
-    CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, start + 64) + 1, "defg", 4), 0);
-    CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, start + 128) + 1, "ghij", 4), 0);
-
-    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 10, 0, 5, &position), 5);
-    CHECK_EQUAL(position, TERM + 4 * 64);
-    for (int64_t at = TERM; at < position; at += 64)
-    {
-        check_header(&stream, at, 42, AA_FRAME_BEGIN | AA_FRAME_END, 0);
-        CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, at) + 1, data, 10), 0);
-    }
-
-    *stream.limit = position + 3 * 32;
-    CHECK_EQUAL(aa_publication_offer_equal(publication, NULL, 0, 0, 0, 5, NULL), 3);
-    CHECK_EQUAL(aa_publication_offer_equal(publication, NULL, 0, 0, 0, 5, NULL), AA_BACK_PRESSURED);
-    CHECK_EQUAL(aa_publication_offer_equal(publication, NULL, 0, 0, 0, 0, NULL), 0);
-
-    *stream.limit = INT64_MAX;
-    const int64_t before = aa_publication_position(publication);
-    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 11, 0, 1, NULL), AA_ARGUMENT);
-    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 4, 4, 3, NULL), AA_ARGUMENT);
-    CHECK_EQUAL(aa_publication_offer_equal(publication, data, 10, 4, SIZE_MAX / 2, 3, NULL), AA_ARGUMENT);
-    CHECK_EQUAL(aa_publication_offer_equal(publication, zeros, TERM, TERM / 8 + 1, 0, 2, NULL), AA_MESSAGE_TOO_LONG);
-    CHECK_EQUAL(aa_publication_position(publication), before);
-    aa_publication_release(publication);
-    close_stream(&stream);
-}
-
-TEST(publication_offers_equal_records_and_one_record_many_times)
-{
-    for_both_kinds(directory, offers_equal);
-}
-
 /* --- what only exclusive publications do ----------------------------------------------------------------- */
 
 TEST(publication_appends_padding_that_readers_pass_over)
@@ -491,15 +388,15 @@ TEST(publication_offers_a_block_of_whole_frames)
     size_t length = make_frame(block, &stream, TERM - 128, "one");
     length += make_frame(block + length, &stream, TERM - 64, "two");
     CHECK_EQUAL(aa_publication_offer_block(publication, block, length, &error), TERM);
-    check_header(&stream, TERM - 128, 35, AA_FRAME_BEGIN | AA_FRAME_END, TERM - 128);
-    check_header(&stream, TERM - 64, 35, AA_FRAME_BEGIN | AA_FRAME_END, TERM - 64);
+    check_header(stream.log, TERM - 128, 35, AA_FRAME_BEGIN | AA_FRAME_END, TERM - 128);
+    check_header(stream.log, TERM - 64, 35, AA_FRAME_BEGIN | AA_FRAME_END, TERM - 64);
     CHECK_EQUAL(memcmp(aa_log_frame_at(stream.log, TERM - 64) + 1, "two", 3), 0);
     CHECK_EQUAL(aa_publication_position(publication), TERM);
 
     /* The term is full: the next block begins the next term. */
     length = make_frame(block, &stream, TERM, "three");
     CHECK_EQUAL(aa_publication_offer_block(publication, block, length, &error), TERM + 64);
-    check_header(&stream, TERM, 37, AA_FRAME_BEGIN | AA_FRAME_END, TERM);
+    check_header(stream.log, TERM, 37, AA_FRAME_BEGIN | AA_FRAME_END, TERM);
     CHECK_EQUAL(stream.log->metadata->active_term_count, 1);
     CHECK_EQUAL(aa_publication_offer(publication, zeros, 1, 0), TERM + 128);
 
@@ -586,7 +483,7 @@ TEST(publication_whose_process_dies_while_writing_leaves_a_frame_that_can_be_unb
     CHECK_EQUAL(aa_publication_offer(publication, (const uint8_t *)"behind", 6, 0), 160 + 64);
     CHECK(driver_unblock_log(stream.log, 0));
     CHECK_EQUAL(aa_log_frame_at(stream.log, 0)->type, AA_FRAME_TYPE_PADDING);
-    check_header(&stream, 160, 38, AA_FRAME_BEGIN | AA_FRAME_END, 0);
+    check_header(stream.log, 160, 38, AA_FRAME_BEGIN | AA_FRAME_END, 0);
     aa_publication_release(publication);
     close_stream(&stream);
 }
