@@ -5,6 +5,8 @@
 #include <stddef.h>
 
 static int (*const CONCEPTS[])(PyObject *) = {
+    aa_payload_add,
+    aa_publishing_add,
     aa_publication_path_add,
 };
 
@@ -13,7 +15,18 @@ static const struct
     size_t offset;
     const char *text;
 } NAMES[] = {
+    {offsetof(aa_state_t, str_close), "close"},
+    {offsetof(aa_state_t, str_count), "count"},
+    {offsetof(aa_state_t, str_data), "data"},
+    {offsetof(aa_state_t, str_itemsize), "itemsize"},
+    {offsetof(aa_state_t, str_messages), "messages"},
+    {offsetof(aa_state_t, str_offer_array_anyhow), "_offer_array_anyhow"},
+    {offsetof(aa_state_t, str_publish_when_possible), "_publish_when_possible"},
+    {offsetof(aa_state_t, str_records), "records"},
     {offsetof(aa_state_t, str_refused), "_refused"},
+    {offsetof(aa_state_t, str_reserved_value), "reserved_value"},
+    {offsetof(aa_state_t, str_throw), "throw"},
+    {offsetof(aa_state_t, str_timeout), "timeout"},
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -103,6 +116,12 @@ static struct PyModuleDef definition = {
     .m_clear = clear,
     .m_free = release,
 };
+
+aa_state_t *aa_module_state_of(PyTypeObject *type)
+{
+    PyObject *module = PyType_GetModuleByDef(type, &definition);
+    return module == NULL ? NULL : aa_module_state(module);
+}
 
 PyMODINIT_FUNC PyInit__speedups(void)
 {
