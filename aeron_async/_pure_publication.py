@@ -24,6 +24,8 @@ class PublicationPath(ABC):
     It makes the attempts; what they come to where they do not succeed is the subclass's.
     """
 
+    __slots__ = ("_offer", "_path", "_turn_bytes", "_turn_messages")
+
     def __init__(self, address: int) -> None:
         # The subclass keeps alive what it points to.
         self._path = ffi.cast("aa_publication_t *", address)

@@ -66,6 +66,24 @@ class Publication(PublicationPath, ClosedOnExit):
     the client's loop. Source: Aeron's `ConcurrentPublication`.
     """
 
+    # Without a dict, CPython finds the methods at once.
+    __slots__ = (
+        "__weakref__",
+        "_channel_status_id",
+        "_control",
+        "_handle",
+        "_log",
+        "channel",
+        "initial_term_id",
+        "max_message_length",
+        "max_payload_length",
+        "original_registration_id",
+        "registration_id",
+        "session_id",
+        "stream_id",
+        "term_buffer_length",
+    )
+
     is_exclusive = False
     """Whether only this object appends to its session."""
 
@@ -421,10 +439,14 @@ class ExclusivePublication(Publication):
     Obtained from `Client.add_exclusive_publication`. Source: Aeron's `ExclusivePublication`.
     """
 
+    __slots__ = ("revoke_on_close",)
+
     is_exclusive = True
 
-    revoke_on_close = False
-    """Whether closing it, or its client, revokes it; see `revoke`. May be set at any time."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.revoke_on_close = False
+        """Whether closing it, or its client, revokes it; see `revoke`. May be set at any time."""
 
     def append_padding(self, length: int) -> int:
         """Appends a padding frame of `length` bytes and its header, which subscribers pass over, in one attempt.

@@ -23,6 +23,7 @@ typedef struct
     PyObject *view_of;        /* aeron_async._buffers.view_of */
     PyObject *client_timeout; /* aeron_async._control.CLIENT_TIMEOUT */
     PyObject *zero;
+    PyObject *stop; /* of aa_completion_stop */
     PyObject *publishing_type;
 } aa_state_t;
 
