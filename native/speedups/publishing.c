@@ -325,7 +325,14 @@ static PyObject *publishing_name(const publishing_t *Py_UNUSED(self), void *name
     return PyUnicode_FromString(name);
 }
 
+/* inspect.iscoroutine asks for it, and what starts tasks may ask that. */
+static PyObject *publishing_class(const publishing_t *Py_UNUSED(self), void *Py_UNUSED(closure))
+{
+    return Py_NewRef((PyObject *)&PyCoro_Type);
+}
+
 static PyGetSetDef publishing_attributes[] = {
+    {"__class__", (getter)publishing_class, NULL, NULL, NULL},
     {"__name__", (getter)publishing_name, NULL, NULL, "publish"},
     {"__qualname__", (getter)publishing_name, NULL, NULL, QUALIFIED_NAME},
     {"cr_await", (getter)publishing_await, NULL, NULL, NULL},
