@@ -1,11 +1,13 @@
 #include "module.h"
 
+#include "coroutine_method.h"
 #include "fingerprint.h"
 
 #include <stddef.h>
 
 static int (*const CONCEPTS[])(PyObject *) = {
     aa_payload_add,
+    aa_coroutine_method_ready,
     aa_publishing_add,
     aa_publication_path_add,
 };
@@ -59,18 +61,6 @@ static int execute(PyObject *module)
 PyTypeObject *aa_module_make_type(PyObject *module, PyType_Spec *spec)
 {
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
-}
-
-int aa_module_add_type(PyObject *module, PyType_Spec *spec)
-{
-    PyTypeObject *type = aa_module_make_type(module, spec);
-    if (type == NULL)
-    {
-        return -1;
-    }
-    const int result = PyModule_AddType(module, type);
-    Py_DECREF(type);
-    return result;
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)

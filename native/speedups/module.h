@@ -25,6 +25,7 @@ typedef struct
     PyObject *zero;
     PyObject *stop; /* of aa_completion_stop */
     PyObject *publishing_type;
+    PyObject *coroutine_method_type;
 } aa_state_t;
 
 static inline aa_state_t *aa_module_state(PyObject *module)
@@ -36,9 +37,8 @@ static inline aa_state_t *aa_module_state(PyObject *module)
  * the type. */
 aa_state_t *aa_module_state_of(PyTypeObject *type);
 
-/* Makes a type of this module and, where the package uses it by name, adds it to the module. A new reference. */
+/* Makes a type of this module: a new reference, or NULL with an exception. */
 PyTypeObject *aa_module_make_type(PyObject *module, PyType_Spec *spec);
-int aa_module_add_type(PyObject *module, PyType_Spec *spec);
 
 /* One a concept: each adds its types and fills its part of the state. */
 int aa_payload_add(PyObject *module);

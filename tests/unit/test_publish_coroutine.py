@@ -43,6 +43,14 @@ def test_it_counts_as_a_coroutine(stream: PublicationStream) -> None:
     coroutine.close()
 
 
+def test_frameworks_that_ask_before_they_call_are_told_the_truth(stream: PublicationStream) -> None:
+    assert asyncio.iscoroutinefunction(stream.publication.publish)
+    assert asyncio.iscoroutinefunction(type(stream.publication).publish)
+    assert not asyncio.iscoroutinefunction(stream.publication.offer)
+    with pytest.raises(TypeError):
+        type(stream.publication).publish(object(), b"message")  # type: ignore[arg-type]
+
+
 def test_it_does_its_work_when_it_is_awaited(stream: PublicationStream) -> None:
     publication, log, _ = stream
     data = bytearray(b"before")
