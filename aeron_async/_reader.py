@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import anyio
-
 from aeron_async._control import Control
 from aeron_async._core import check, raise_for
 from aeron_async._native import ffi, lib
+from aeron_async._waker import Place
 from aeron_async.action import Action
 from aeron_async.batch import Header, MessageBatch
 from aeron_async.errors import SubscriptionClosedError
+from aeron_async.idle import IdleStrategy
 
 # What an iteration reads ahead of its caller, and so also how much it delivers before other tasks get a turn.
 AHEAD_MESSAGES = 256
@@ -68,14 +68,16 @@ class Reader:
     Every way to read starts from the committed positions, so that calls of different kinds may follow each other.
     """
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, idle: IdleStrategy | None = None) -> None:
+        """`idle` is how the reader waits, by default as its client does."""
         self._control = control
+        self._idle = idle
         self._error = ffi.new("aa_error_t *")
         self._native = ffi.gc(lib.aa_batch_create(), lib.aa_batch_release)
         self._start = 0
         self._ahead: ReadAhead | None = None
         self._owner: object | None = None
-        self._wake: anyio.Event | None = None
+        self._place: Place | None = None
 
     # --- who reads ---------------------------------------------------------------------------------------------
 
@@ -262,17 +264,11 @@ class Reader:
 
     async def park(self, source: Source) -> None:
         """Returns when `source` may have something to read, or its images or its state have changed."""
-        images = source._handles
-        self._wake = anyio.Event()
-        unwatch = self._control.watch_images(images.array, images.count, self._wake.set) if images.count else None
-        try:
-            await self._wake.wait()
-        finally:
-            self._wake = None
-            if unwatch is not None:
-                unwatch()
+        if self._place is None:
+            self._place = self._control.waiting_place(self._idle)
+        await self._place.wait_images(source._handles.array, source._handles.count)
 
     def wake(self) -> None:
         """Somebody who is parked looks again."""
-        if self._wake is not None:
-            self._wake.set()
+        if self._place is not None:
+            self._place.wake()
