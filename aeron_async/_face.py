@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING
 
 from aeron_async._log import log
 from aeron_async._native import ffi, lib
+from aeron_async._pure_messages import BatchPath as BatchPath
+from aeron_async._pure_messages import Header as Header
+from aeron_async._pure_messages import Message as Message
+from aeron_async._pure_reading import ReadablePath as ReadablePath
+from aeron_async._pure_reading import ReaderPath as ReaderPath
 
 
 def _has_speedups() -> bool:
@@ -36,6 +41,7 @@ def _has_speedups() -> bool:
 NAME = "speedups" if _has_speedups() else "pure"
 """The face in use."""
 
+# A name that is imported as itself is there for others to import.
 if TYPE_CHECKING or NAME == "speedups":
     from aeron_async._speedups import PublicationPath as PublicationPath
 else:
