@@ -28,11 +28,12 @@ T = TypeVar("T", covariant=True)
 class Handles:
     """Handles of images, as the array that the C core takes."""
 
-    __slots__ = ("array", "count", "kept")
+    __slots__ = ("address", "array", "count", "kept")
 
     def __init__(self, handles: Sequence[Any] = ()) -> None:
         self.count = len(handles)
         self.array = ffi.new("aa_image_t *[]", handles)
+        self.address = int(ffi.cast("uintptr_t", self.array))
         # The array itself keeps nothing alive.
         self.kept = handles
 
