@@ -12,10 +12,11 @@ import anyio
 import anyio.lowlevel
 
 from aeron_async._buffers import BytesLike as BytesLike
-from aeron_async._buffers import Records, all_bytes_of, bytes_of, length_of, view_of
+from aeron_async._buffers import Records, bytes_of, length_of, view_of
 from aeron_async._closing import ClosedOnExit
 from aeron_async._control import CLIENT_TIMEOUT, Control, Timeout
-from aeron_async._core import log_info
+from aeron_async._core import address_of, log_info
+from aeron_async._face import PublicationPath
 from aeron_async._native import ffi, lib
 from aeron_async.channel import ChannelUri
 from aeron_async.claim import BufferClaim
@@ -28,18 +29,14 @@ from aeron_async.errors import (
     PublicationClosedError,
 )
 
-# A publish loop that never waits lets other tasks run after this many messages or bytes.
-_TURN_MESSAGES = 256
-_TURN_BYTES = 1 << 20
-
 # What one native call of publish_many or publish_array takes.
 _RUN_MESSAGES = 1024
 _RUN_BYTES = 1 << 20
 
 T = TypeVar("T")
 
-_Run = Callable[[int, Any], int]
-"""Offers messages from an index on, in one native call: how many were appended, or an `OfferResult`."""
+_Run = Callable[[int], "tuple[int, int] | OfferResult"]
+"""Offers messages from an index on, in one native call: how many were appended, and the position after the last."""
 
 
 class OfferResult(IntEnum):
@@ -62,7 +59,7 @@ class OfferResult(IntEnum):
     """The log buffer holds what cannot be true."""
 
 
-class Publication(ClosedOnExit):
+class Publication(PublicationPath, ClosedOnExit):
     """A publication that any number of clients may share, by channel and stream id.
 
     Obtained from `Client.add_publication`. Offers and claims may be made from any thread; what is awaited belongs to
@@ -85,14 +82,12 @@ class Publication(ClosedOnExit):
         original_registration_id: int,
         channel_status_id: int,
     ) -> None:
+        super().__init__(address_of(handle))
         info = log_info(log)
         self._handle = handle
         self._log = log
         self._control = control
-        self._offer = lib.aa_publication_offer
         self._channel_status_id = channel_status_id
-        self._turn_messages = 0
-        self._turn_bytes = 0
         self.channel = channel
         """The channel URI as it was given."""
         self.stream_id = stream_id
@@ -151,20 +146,6 @@ class Publication(ClosedOnExit):
         """
         return [] if self.is_closed else self._control.local_socket_addresses(self._channel_status_id)
 
-    def offer(self, data: BytesLike, *, reserved_value: int = 0) -> int:
-        """Appends one message, in one attempt.
-
-        `data` is read in place; longer than `max_payload_length` bytes, it is fragmented. `reserved_value` is a signed
-        64-bit value that travels in the header of each frame.
-
-        Returns the stream position after the message, or an `OfferResult` (negative) where nothing was appended.
-        Raises `MessageTooLongError`; `TypeError` for str; `BufferError` for a strided buffer; `ForkedClientError`.
-        Source: `Publication.offer`.
-        """
-        view: Any = data if type(data) is bytes else view_of(data)
-        result: int = self._offer(self._handle, view, len(view), reserved_value)
-        return result if result > 0 else self._refused(result, len(view))
-
     def offer_vectored(self, parts: Sequence[BytesLike], *, reserved_value: int = 0) -> int:
         """Appends one message made of several pieces, in one attempt; nothing is joined on the way.
 
@@ -175,29 +156,6 @@ class Publication(ClosedOnExit):
         slices = ffi.new("aa_slice_t[]", [(view, len(view)) for view in views])
         result: int = lib.aa_publication_offer_vectored(self._handle, slices, len(views), reserved_value)
         return result if result > 0 else self._refused(result, sum(map(len, views)))
-
-    def offer_many(self, messages: Sequence[BytesLike]) -> int:
-        """Appends messages in order, in one native call and one attempt.
-
-        Returns how many were appended (0 for an empty list; fewer than given where back-pressure set in part way), or
-        an `OfferResult` where none was. Raises as `offer`; `MessageTooLongError` before anything is appended.
-        """
-        if len(messages) == 0:
-            return 0
-        return self._offer_messages(all_bytes_of(messages), ffi.NULL)
-
-    def offer_array(self, records: Any, *, itemsize: int | None = None) -> int:
-        """Appends the records of a buffer in order, one message each, in one native call and one attempt.
-
-        `records` is anything with a C-contiguous buffer, read in place: a numpy array, an `array.array`, a memoryview.
-        A record has `itemsize` bytes; left out, it is an item (of a numpy array: of its dtype), or a row along the
-        first axis where there are several. A buffer of single bytes needs `itemsize`.
-
-        Returns as `offer_many`. Raises as `offer`; `ValueError` where `itemsize` is needed, or does not divide the
-        buffer's length. The messages are in the order of the buffer, all of equal length.
-        """
-        array = Records(records, itemsize)
-        return self._offer_records(array, 0, array.count, 0, ffi.NULL)
 
     def offer_repeated(self, data: BytesLike, count: int) -> int:
         """Appends the same message `count` times, in one native call and one attempt.
@@ -243,23 +201,6 @@ class Publication(ClosedOnExit):
             await anyio.lowlevel.checkpoint()
         return await self._until_taken(partial(self.try_claim, length), self._deadline(timeout))
 
-    async def publish(self, data: BytesLike, *, reserved_value: int = 0, timeout: Timeout = CLIENT_TIMEOUT) -> int:
-        """Appends one message, waiting while the publication is back-pressured or not connected.
-
-        `timeout` is in seconds; None waits without limit. Cancelling a wait appends nothing.
-
-        Returns the stream position after the message. Raises what stopped it when the time ran out
-        (`NotConnectedError`, `BackPressuredError`), `MaxPositionExceededError`, `PublicationClosedError` or the
-        client's reason, and as `offer`.
-        """
-        if self._is_turn_over(length_of(data)):
-            await anyio.lowlevel.checkpoint()
-        result = self.offer(data, reserved_value=reserved_value)
-        if result > 0:
-            return result
-        attempt = partial(self.offer, data, reserved_value=reserved_value)
-        return await self._until_taken(attempt, self._deadline(timeout), result)
-
     async def publish_vectored(
         self, parts: Sequence[BytesLike], *, reserved_value: int = 0, timeout: Timeout = CLIENT_TIMEOUT
     ) -> int:
@@ -294,7 +235,7 @@ class Publication(ClosedOnExit):
         step = max(1, min(_RUN_MESSAGES, _RUN_BYTES // max(1, array.itemsize)))
         bounds = ((begin, min(begin + step, array.count)) for begin in range(0, array.count, step))
         runs = (
-            (end - begin, (end - begin) * array.itemsize, partial(self._offer_records, array, begin, end))
+            (end - begin, (end - begin) * array.itemsize, partial(self._offer_rest_of_array, array, begin, end))
             for begin, end in bounds
         )
         return await self._publish_runs(runs, timeout)
@@ -357,23 +298,22 @@ class Publication(ClosedOnExit):
         if self.is_closed:
             raise self._error(OfferResult.CLOSED)
 
-    def _offer_messages(self, messages: Sequence[bytes], position: Any) -> int:
-        lengths = list(map(len, messages))
-        data = b"".join(messages)
-        return self._appended(
-            lib.aa_publication_offer_many(self._handle, data, len(data), lengths, len(lengths), position), max(lengths)
-        )
+    def _offer_array_anyhow(self, records: Any, itemsize: int | None) -> int:
+        array = Records(records, itemsize)
+        return self._appended(self._offer_records(array, 0, array.count, ffi.NULL), array.itemsize)
 
-    def _offer_rest(self, messages: list[bytes], start: int, position: Any) -> int:
-        return self._offer_messages(messages[start:], position)
+    def _offer_rest_of_array(self, records: Records, begin: int, end: int, start: int) -> tuple[int, int] | OfferResult:
+        position = ffi.new("int64_t *")
+        result = self._offer_records(records, begin + start, end, position)
+        return (result, position[0]) if result >= 0 else self._refused(result, records.itemsize)
 
-    def _offer_records(self, records: Records, begin: int, end: int, start: int, position: Any) -> int:
-        itemsize, count = records.itemsize, end - begin - start
-        data = records.view + (begin + start) * itemsize
-        return self._appended(
-            lib.aa_publication_offer_equal(self._handle, data, count * itemsize, itemsize, itemsize, count, position),
-            itemsize,
+    def _offer_records(self, records: Records, begin: int, end: int, position: Any) -> int:
+        itemsize, count = records.itemsize, end - begin
+        data = records.view + begin * itemsize if begin else records.view
+        result: int = lib.aa_publication_offer_equal(
+            self._handle, data, count * itemsize, itemsize, itemsize, count, position
         )
+        return result
 
     def _appended(self, result: int, longest: int) -> int:
         return result if result >= 0 else self._refused(result, longest)
@@ -401,13 +341,13 @@ class Publication(ClosedOnExit):
             case _:
                 return AeronError(f"the log buffer cannot be appended to: {where}")
 
-    def _is_turn_over(self, length: int, messages: int = 1) -> bool:
-        self._turn_messages += messages
-        self._turn_bytes += length
-        if self._turn_messages <= _TURN_MESSAGES and self._turn_bytes <= _TURN_BYTES:
-            return False
-        self._turn_messages = self._turn_bytes = 0
-        return True
+    async def _publish_when_possible(
+        self, data: BytesLike, reserved_value: int, timeout: Timeout, refusal: OfferResult | None
+    ) -> int:
+        attempt = partial(self.offer, data, reserved_value=reserved_value)
+        if refusal is None:
+            await anyio.lowlevel.checkpoint()
+        return await self._until_taken(attempt, self._deadline(timeout), refusal)
 
     def _deadline(self, timeout: Timeout) -> float:
         seconds = self._control.seconds(timeout)
@@ -439,7 +379,7 @@ class Publication(ClosedOnExit):
     async def _publish_runs(self, runs: Iterable[tuple[int, int, _Run]], timeout: Timeout) -> int:
         """Publishes runs of messages, each with their count and length, and how to offer them."""
         deadline = self._deadline(timeout)
-        position = ffi.new("int64_t *", self.position)
+        position = self.position
         appended = 0
         try:
             for count, length, run in runs:
@@ -447,13 +387,13 @@ class Publication(ClosedOnExit):
                     await anyio.lowlevel.checkpoint()
                 start = 0
                 while start < count:
-                    taken = await self._until_taken(partial(run, start, position), deadline)
+                    taken, position = await self._until_taken(partial(run, start), deadline)
                     start += taken
                     appended += taken
         except Exception as error:
             vars(error)["appended"] = appended
             raise
-        return int(position[0])
+        return position
 
 
 def _through_rotation(attempt: Callable[[], T | OfferResult]) -> T | OfferResult:

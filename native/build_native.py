@@ -5,10 +5,13 @@ setup.py takes both from here; by hand, `python native/build_native.py` builds t
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import json
 import os
 import platform
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from cffi import FFI
@@ -27,6 +30,41 @@ def fingerprint() -> str:
     for path in [*HEADERS, *SOURCES]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def docstrings() -> Iterator[str]:
+    """Lines of C that define the docstrings of the pure face's classes, for those in C that stand beside them."""
+    for path in sorted((ROOT / "aeron_async").glob("_pure_*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                yield f"#define AA_DOC_{node.name} {json.dumps(ast.get_docstring(node) or '')}"
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
+                        text = f"{method.name}({text_signature(method.args)})\n--\n\n{ast.get_docstring(method) or ''}"
+                        yield f"#define AA_DOC_{node.name}_{method.name} {json.dumps(text)}"
+
+
+def text_signature(arguments: ast.arguments) -> str:
+    """The arguments as inspect.signature reads them from a docstring: no types, and no defaults but constants."""
+    arguments.args[0].arg = "$self"
+    for argument in [*arguments.args, *arguments.kwonlyargs]:
+        argument.annotation = None
+    for defaults in (arguments.defaults, arguments.kw_defaults):
+        for index, default in enumerate(defaults):
+            if default is not None and not isinstance(default, ast.Constant):
+                defaults[index] = ast.Constant(...)
+    return ast.unparse(arguments)
+
+
+def write_docstrings() -> Path:
+    """Writes docstrings.h; returns its folder."""
+    folder = ROOT / "build" / "native"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(docstrings()) + "\n"
+    header = folder / "docstrings.h"
+    if not header.exists() or header.read_text() != text:
+        header.write_text(text)
+    return folder
 
 
 class Builders:
@@ -59,13 +97,14 @@ class Builders:
         self.speedups: list[Extension] = []
         if platform.python_implementation() == "CPython":
             folder = NATIVE / "speedups"
+            generated = write_docstrings()
             self.speedups.append(
                 Extension(
                     "aeron_async._speedups",
                     core + spell(*sorted(folder.glob("*.c"))),
-                    depends=spell(*HEADERS, *sorted(folder.glob("*.h"))),
+                    depends=spell(*HEADERS, *sorted(folder.glob("*.h")), generated / "docstrings.h"),
                     define_macros=macros,
-                    **common,
+                    **common | {"include_dirs": [*common["include_dirs"], *spell(generated)]},
                 )
             )
 

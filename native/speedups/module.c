@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 static int (*const CONCEPTS[])(PyObject *) = {
-    aa_publication_path_add,
+    aa_payload_add, aa_publishing_add, aa_publication_path_add, aa_header_add,        aa_read_message_add,
+    aa_pin_add,     aa_batch_path_add, aa_reader_path_add,      aa_readable_path_add, aa_iteration_add,
 };
 
 static const struct
@@ -13,7 +14,28 @@ static const struct
     size_t offset;
     const char *text;
 } NAMES[] = {
+    {offsetof(aa_state_t, str_address), "address"},
+    {offsetof(aa_state_t, str_check_silence), "_check_silence"},
+    {offsetof(aa_state_t, str_close), "close"},
+    {offsetof(aa_state_t, str_count), "count"},
+    {offsetof(aa_state_t, str_data), "data"},
+    {offsetof(aa_state_t, str_fail), "_fail"},
+    {offsetof(aa_state_t, str_fragment_limit), "fragment_limit"},
+    {offsetof(aa_state_t, str_handler), "handler"},
+    {offsetof(aa_state_t, str_itemsize), "itemsize"},
+    {offsetof(aa_state_t, str_limit), "limit"},
+    {offsetof(aa_state_t, str_max_bytes), "max_bytes"},
+    {offsetof(aa_state_t, str_messages), "messages"},
+    {offsetof(aa_state_t, str_next_of), "next_of"},
+    {offsetof(aa_state_t, str_offer_array_anyhow), "_offer_array_anyhow"},
+    {offsetof(aa_state_t, str_publish_when_possible), "_publish_when_possible"},
+    {offsetof(aa_state_t, str_records), "records"},
+    {offsetof(aa_state_t, str_refuse), "_refuse"},
     {offsetof(aa_state_t, str_refused), "_refused"},
+    {offsetof(aa_state_t, str_release), "release"},
+    {offsetof(aa_state_t, str_reserved_value), "reserved_value"},
+    {offsetof(aa_state_t, str_throw), "throw"},
+    {offsetof(aa_state_t, str_timeout), "timeout"},
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -103,6 +125,12 @@ static struct PyModuleDef definition = {
     .m_clear = clear,
     .m_free = release,
 };
+
+aa_state_t *aa_module_state_of(PyTypeObject *type)
+{
+    PyObject *module = PyType_GetModuleByDef(type, &definition);
+    return module == NULL ? NULL : aa_module_state(module);
+}
 
 PyMODINIT_FUNC PyInit__speedups(void)
 {

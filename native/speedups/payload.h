@@ -1,34 +1,33 @@
-/* Bytes-like arguments, read in place. */
+/* Bytes-like objects as messages, read in place. */
 #ifndef AA_PAYLOAD_H
 #define AA_PAYLOAD_H
 
 #include "module.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
-/* Longer copies give up the GIL. */
-#define AA_PAYLOAD_LONG ((Py_ssize_t)256 * 1024)
+/* Copies of more bytes than this give up the GIL. */
+#define AA_PAYLOAD_LONG (256 * 1024)
 
 typedef struct
 {
     const uint8_t *data;
-    Py_ssize_t length;
+    size_t length;
     Py_buffer view; /* view.obj is NULL where there is none to release */
 } aa_payload_t;
 
 /* As aa_payload_get, for what is not bytes. */
-int aa_payload_get_buffer(PyObject *object, aa_payload_t *payload);
+int aa_payload_get_buffer(const aa_state_t *state, PyObject *object, aa_payload_t *payload);
 
-/* 0, or -1 with a TypeError or a BufferError. The object must outlive the payload. */
-static inline int aa_payload_get(PyObject *object, aa_payload_t *payload)
+/* 0, or -1 with what view_of raises. The object must outlive the payload. */
+static inline int aa_payload_get(const aa_state_t *state, PyObject *object, aa_payload_t *payload)
 {
     if (!PyBytes_CheckExact(object))
     {
-        return aa_payload_get_buffer(object, payload);
+        return aa_payload_get_buffer(state, object, payload);
     }
     payload->data = (const uint8_t *)PyBytes_AS_STRING(object);
-    payload->length = PyBytes_GET_SIZE(object);
+    payload->length = (size_t)PyBytes_GET_SIZE(object);
     payload->view.obj = NULL;
     return 0;
 }

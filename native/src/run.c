@@ -9,7 +9,7 @@
  * - Publishers look at the limit before they move the tail, so each may pass it by what it takes at once. That is never
  *   more than an ordinary offer may take, which is what the driver's distance between the limit and the oldest unread
  *   byte allows for.
- * - Others' messages wait behind what is not written yet, and are lost to their readers' patience if its writer dies.
+ * - Others' messages wait behind what is not written yet.
  * - Moving the tail once for so much costs next to nothing already. */
 #define ROOM_MAX (64 * 1024)
 

@@ -30,7 +30,7 @@ def described_members(cls: type) -> Iterator[tuple[str, Any]]:
     """The public methods and properties that this package gives a class."""
     for base in own_bases(cls):
         for name, member in vars(base).items():
-            is_described = isinstance(member, classmethod | staticmethod | property) or inspect.isfunction(member)
+            is_described = isinstance(member, classmethod | staticmethod | property) or inspect.isroutine(member)
             if is_described and not name.startswith("_"):
                 yield name, member
 
@@ -43,6 +43,8 @@ def attributes(cls: type) -> Iterator[str]:
 
 
 def assigned_to_self(cls: type) -> Iterator[str]:
+    if cls.__module__ == "aeron_async._speedups":
+        return
     for node in ast.walk(ast.parse(inspect.getsource(cls))):
         match node:
             case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):

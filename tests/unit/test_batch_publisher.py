@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -10,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 import aeron_async
-from aeron_async._native import lib
+from aeron_async._buffers import BytesLike
 from aeron_async.batch_publisher import BatchPublisher
 from aeron_async.errors import (
     BackPressuredError,
@@ -20,6 +21,7 @@ from aeron_async.errors import (
     PublicationClosedError,
 )
 from aeron_async.protocol.frames import TERM_MIN_LENGTH
+from aeron_async.publication import Publication
 from tests.unit.rig import Bench, until
 
 pytestmark = pytest.mark.anyio
@@ -31,21 +33,13 @@ MESSAGES = [b"%d" % number for number in range(100)]
 def native_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many messages each native call has taken so far."""
     calls: list[int] = []
+    offer_many = Publication.offer_many
 
-    class Counting:
-        def __getattr__(self, name: str) -> Any:
-            function = getattr(lib, name)
-            if name != "aa_publication_offer_many":
-                return function
+    def counted(publication: Publication, messages: Sequence[BytesLike]) -> int:
+        calls.append(offer_many(publication, messages))
+        return calls[-1]
 
-            def offer_many(*arguments: Any) -> int:
-                result: int = function(*arguments)
-                calls.append(result)
-                return result
-
-            return offer_many
-
-    monkeypatch.setattr("aeron_async.publication.lib", Counting())
+    monkeypatch.setattr(Publication, "offer_many", counted)
     return calls
 
 
