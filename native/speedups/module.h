@@ -39,6 +39,7 @@ typedef struct
     PyObject *iteration_type;
     PyObject *message_type;
     PyObject *pin_type;
+    PyObject *stop; /* of aa_completion_stop */
     PyObject *publishing_type;
     PyObject *reader_path_type;
     PyObject *step_type;

@@ -233,13 +233,19 @@ static PySendResult publishing_step(publishing_t *self, PyObject *sent, PyObject
 static PyObject *publishing_send(publishing_t *self, PyObject *sent)
 {
     PyObject *value;
-    const PySendResult result = publishing_step(self, sent, &value);
-    return aa_completion_of(self->path->state, result, value);
+    if (publishing_step(self, sent, &value) == PYGEN_RETURN)
+    {
+        PyErr_SetObject(PyExc_StopIteration, value);
+        Py_CLEAR(value);
+    }
+    return value;
 }
 
 static PyObject *publishing_next(publishing_t *self)
 {
-    return publishing_send(self, Py_None);
+    PyObject *value;
+    return publishing_step(self, Py_None, &value) == PYGEN_RETURN ? aa_completion_stop(self->path->state, value)
+                                                                  : value;
 }
 
 /* What is thrown in goes to the Python coroutine, even where that begins with it. */
@@ -319,7 +325,14 @@ static PyObject *publishing_name(const publishing_t *Py_UNUSED(self), void *name
     return PyUnicode_FromString(name);
 }
 
+/* inspect.iscoroutine asks for it, and what starts tasks may ask that. */
+static PyObject *publishing_class(const publishing_t *Py_UNUSED(self), void *Py_UNUSED(closure))
+{
+    return Py_NewRef((PyObject *)&PyCoro_Type);
+}
+
 static PyGetSetDef publishing_attributes[] = {
+    {"__class__", (getter)publishing_class, NULL, NULL, NULL},
     {"__name__", (getter)publishing_name, NULL, NULL, "publish"},
     {"__qualname__", (getter)publishing_name, NULL, NULL, QUALIFIED_NAME},
     {"cr_await", (getter)publishing_await, NULL, NULL, NULL},
