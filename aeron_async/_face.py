@@ -36,7 +36,18 @@ def _has_speedups() -> bool:
 NAME = "speedups" if _has_speedups() else "pure"
 """The face in use."""
 
+# A name that is imported as itself is there for others to import.
 if TYPE_CHECKING or NAME == "speedups":
+    from aeron_async._speedups import BatchPath as BatchPath
+    from aeron_async._speedups import Header as Header
+    from aeron_async._speedups import Message as Message
     from aeron_async._speedups import PublicationPath as PublicationPath
+    from aeron_async._speedups import ReadablePath as ReadablePath
+    from aeron_async._speedups import ReaderPath as ReaderPath
 else:
+    from aeron_async._pure_messages import BatchPath as BatchPath
+    from aeron_async._pure_messages import Header as Header
+    from aeron_async._pure_messages import Message as Message
     from aeron_async._pure_publication import PublicationPath as PublicationPath
+    from aeron_async._pure_reading import ReadablePath as ReadablePath
+    from aeron_async._pure_reading import ReaderPath as ReaderPath

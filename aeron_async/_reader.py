@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, NoReturn, Protocol, TypeVar
 
-import anyio
+import anyio.lowlevel
 
 from aeron_async._control import Control
 from aeron_async._core import check, raise_for
+from aeron_async._face import ReaderPath
 from aeron_async._native import ffi, lib
+from aeron_async._waker import Place
 from aeron_async.action import Action
 from aeron_async.batch import Header, MessageBatch
 from aeron_async.errors import SubscriptionClosedError
-
-# What an iteration reads ahead of its caller, and so also how much it delivers before other tasks get a turn.
-AHEAD_MESSAGES = 256
-_AHEAD_BYTES = 256 << 10
+from aeron_async.idle import IdleStrategy
 
 # What one poll copies for its handler at most; the next one reads on.
-_POLL_BYTES = 4 << 20
+POLL_BYTES = 4 << 20
 
 NO_LIMIT_POSITION = (1 << 63) - 1
-_NO_LIMIT = (1 << 31) - 1
+
+T = TypeVar("T", covariant=True)
 
 
 class Handles:
     """Handles of images, as the array that the C core takes."""
 
-    __slots__ = ("array", "count", "kept")
+    __slots__ = ("address", "array", "count", "kept")
 
     def __init__(self, handles: Sequence[Any] = ()) -> None:
         self.count = len(handles)
         self.array = ffi.new("aa_image_t *[]", handles)
+        self.address = int(ffi.cast("uintptr_t", self.array))
         # The array itself keeps nothing alive.
         self.kept = handles
 
@@ -48,114 +50,54 @@ class Source(Protocol):
         """Whether nothing more can be read."""
 
 
-class ReadAhead:
-    """Messages that an iteration has copied and not yet delivered."""
+class Iteration(Protocol[T]):
+    """An iteration of either face."""
 
-    __slots__ = ("batch", "count", "data", "index", "offsets", "source")
+    @property
+    def source(self) -> Any:
+        """What it is over: a `Source`."""
 
-    def __init__(self, batch: MessageBatch, source: Source) -> None:
-        self.batch = batch
-        self.source = source
-        self.count = len(batch)
-        self.data = batch._data
-        self.offsets: list[int] = batch.offsets.tolist()
-        self.index = 0
+    @property
+    def is_turn_over(self) -> bool:
+        """Whether it is the turn of other tasks."""
+
+    def begin_turn(self) -> None:
+        """Others have had theirs."""
+
+    def take(self) -> T | None:
+        """The next item, or None where there is none now; called by the one who reads."""
 
 
-class Reader:
+class Reader(ReaderPath):
     """The one reader of a subscription: its native batch, its turn among the images, its read-ahead.
 
-    Every way to read starts from the committed positions, so that calls of different kinds may follow each other.
+    Every way to read starts from the committed positions, so that calls of different kinds may follow each other. This
+    is what is not hot of it, and the rare cases of what is.
     """
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, idle: IdleStrategy | None = None) -> None:
+        """`idle` is how the reader waits, by default as its client does."""
+        super().__init__(MessageBatch)
         self._control = control
-        self._error = ffi.new("aa_error_t *")
-        self._native = ffi.gc(lib.aa_batch_create(), lib.aa_batch_release)
-        self._start = 0
-        self._ahead: ReadAhead | None = None
-        self._owner: object | None = None
-        self._wake: anyio.Event | None = None
+        self._idle = idle
+        self._batch = ffi.cast("aa_batch_t *", self._batch_address)
+        self._failure = ffi.cast("aa_error_t *", self._error_address)
+        self._place: Place | None = None
 
-    # --- who reads ---------------------------------------------------------------------------------------------
-
-    def claim(self, owner: object) -> None:
-        """Makes `owner` the one who reads; raises where somebody else is in the middle of it."""
-        if self._owner is not None:
-            raise RuntimeError(
-                "another iteration, poll or block of this subscription is under way; only one may read at a time"
-            )
-        self._owner = owner
-
-    def release(self) -> None:
-        """Nobody reads any more."""
-        self._owner = None
-
-    # --- scans and commits -------------------------------------------------------------------------------------
-
-    def _scan(self, images: Handles, fragments: int, messages: int, max_bytes: int) -> Any:
-        """Reads on from the committed positions; what it finds is committed by `_commit`."""
-        self._ahead = None
-        start = self._next_start(images.count)
-        code = lib.aa_batch_scan(
-            self._native, images.array, images.count, start, fragments, messages, max_bytes, self._error
+    def _refuse(self) -> NoReturn:
+        raise RuntimeError(
+            "another iteration, poll or block of this subscription is under way; only one may read at a time"
         )
-        return self._scanned(code)
 
-    def _scan_image(self, image: Any, limit_position: int, fragments: int) -> Any:
-        """As `_scan`, in one image and up to a position."""
-        self._ahead = None
-        code = lib.aa_batch_scan_image(self._native, image, limit_position, fragments, _POLL_BYTES, self._error)
-        return self._scanned(code)
-
-    def _scanned(self, code: int) -> Any:
-        if code != lib.AA_OK and self._native.count == 0:
-            raise_for(self._error)
-        return self._native
-
-    def _next_start(self, count: int) -> int:
-        """The image that is the first to be read, another one each time."""
-        if count > 1:
-            self._start = (self._start + 1) % count
-            return self._start
-        return 0
-
-    def _commit(self, count: int) -> None:
-        lib.aa_batch_commit(self._native, count)
-
-    def _clear(self) -> None:
-        lib.aa_batch_clear(self._native)
+    def _fail(self) -> NoReturn:
+        raise_for(self._failure)
 
     def _check_silence(self, source: Source) -> None:
         """Raises where nothing is read because this is a forked child."""
         if source.is_closed:
             self._control.check_process()
 
-    # --- batches -----------------------------------------------------------------------------------------------
-
-    def read_batch(self, source: Source, limit: int, max_bytes: int) -> MessageBatch:
-        """Takes what is there, up to the limits."""
-        native = self._scan(source._handles, _NO_LIMIT, limit, max_bytes)
-        batch = MessageBatch(native)
-        self._commit(native.count)
-        self._clear()
-        if not batch:
-            self._check_silence(source)
-        return batch
-
     # --- polls -------------------------------------------------------------------------------------------------
-
-    def poll(self, source: Source, handler: Callable[[memoryview, Header], Any], fragment_limit: int) -> int:
-        """Hands what is there to `handler`; the number of fragments read."""
-        self.claim(source)
-        try:
-            self._scan(source._handles, fragment_limit, _NO_LIMIT, _POLL_BYTES)
-            fragments = self._hand_out(handler, is_controlled=False)
-        finally:
-            self.release()
-        if not fragments:
-            self._check_silence(source)
-        return fragments
 
     def poll_images(
         self,
@@ -166,12 +108,15 @@ class Reader:
         limit_position: int = NO_LIMIT_POSITION,
         is_controlled: bool = False,
     ) -> int:
-        """As `poll`, but each image by itself: up to a position, or until its handler ends it."""
+        """Hands what is there to `handler`, each image by itself: up to a position, or until its handler ends it.
+
+        The number of fragments read.
+        """
         images = source._handles
         fragments = 0
         self.claim(source)
         try:
-            start = self._next_start(images.count)
+            start = self.next_start(images.count)
             for image in (*images.kept[start:], *images.kept[:start]):
                 if fragments == fragment_limit:
                     break
@@ -183,33 +128,39 @@ class Reader:
             self._check_silence(source)
         return fragments
 
+    def _scan_image(self, image: Any, limit_position: int, fragments: int) -> None:
+        """Reads on from the committed position of an image up to another."""
+        self.drop_ahead()
+        code = lib.aa_batch_scan_image(self._batch, image, limit_position, fragments, POLL_BYTES, self._failure)
+        if code != lib.AA_OK and self._batch.count == 0:
+            self._fail()
+
     def _hand_out(self, handler: Callable[[memoryview, Header], Any], is_controlled: bool) -> int:
         """Hands out what was scanned, and commits what was taken; the number of fragments of that."""
-        native = self._native
+        native = self._batch
         fragments: int = native.fragments
         if not native.count:
             return fragments
-        batch = MessageBatch(native)
-        data = batch.buffer
-        offsets = batch.offsets
+        batch = self.take_batch()
+        payloads = batch.buffer
         taken = 0
         try:
-            for index in range(len(batch)):
+            for begin, end in pairwise(batch.offsets.tolist()):
                 taken += 1
-                with data[offsets[index] : offsets[index + 1]] as payload:
-                    action = handler(payload, batch._header(index))
+                with payloads[begin:end] as payload:
+                    action = handler(payload, batch._header(taken - 1))
                 if not is_controlled or action is None:
                     continue
                 if not isinstance(action, Action):
                     raise TypeError(f"a handler of a controlled poll returns an Action or None, not {action!r}")
                 if action is Action.COMMIT:
-                    self._commit(taken)
+                    lib.aa_batch_commit(native, taken)
                 elif action is not Action.CONTINUE:
                     taken -= action is Action.ABORT
-                    return int(native.fragment_ends[taken - 1]) if taken else 0
+                    return int(native.messages.rows[taken - 1].fragment_end) if taken else 0
         finally:
-            self._commit(taken)
-            self._clear()
+            lib.aa_batch_commit(native, taken)
+            lib.aa_batch_clear(native)
         return fragments
 
     # --- blocks ------------------------------------------------------------------------------------------------
@@ -220,39 +171,34 @@ class Reader:
             raise RuntimeError(
                 "the next message was read in part, so no block can begin with it; a poll or an iteration reads on"
             )
-        self._ahead = None
-        self._clear()
+        self.drop_ahead()
         block = ffi.new("aa_block_t *")
-        check(lib.aa_block_scan(image, limit, block, self._error), self._error)
+        check(lib.aa_block_scan(image, limit, block, self._failure), self._failure)
         return block
 
     # --- iterations --------------------------------------------------------------------------------------------
 
-    def next_ahead(self, source: Source) -> ReadAhead | None:
-        """The read-ahead that `source` may take its next message from, or None where there is none now."""
-        ahead = self._ahead
-        if ahead is not None and ahead.source is source:
-            return ahead
-        native = self._scan(source._handles, _NO_LIMIT, AHEAD_MESSAGES, _AHEAD_BYTES)
-        if not native.count:
-            self._clear()
-            return None
-        self._ahead = ReadAhead(MessageBatch(native), source)
-        return self._ahead
-
-    def take(self, ahead: ReadAhead) -> int:
-        """Marks the next message of the read-ahead as delivered; its index."""
-        index = ahead.index
-        ahead.index = index + 1
-        self._commit(index + 1)
-        if ahead.index == ahead.count:
-            self._ahead = None
-            self._clear()
-        return index
+    async def next_of(self, iteration: Iteration[T]) -> T:
+        """The next item of an iteration that has to wait for it, or for its turn."""
+        source = iteration.source
+        self.claim(iteration)
+        try:
+            if iteration.is_turn_over:
+                await anyio.lowlevel.checkpoint()
+                iteration.begin_turn()
+            while not self.is_at_end(source):
+                item = iteration.take()
+                if item is not None:
+                    return item
+                iteration.begin_turn()
+                await self.park(source)
+        finally:
+            self.release()
+        raise StopAsyncIteration
 
     def is_at_end(self, source: Source) -> bool:
         """Whether an iteration over `source` is over; raises the client's reason where that is why."""
-        if not source.is_closed or (self._ahead is not None and self._ahead.source is source):
+        if not source.is_closed or self.has_ahead(source):
             return False
         self._control.check_process()
         error = self._control.closed_error(SubscriptionClosedError)
@@ -262,17 +208,11 @@ class Reader:
 
     async def park(self, source: Source) -> None:
         """Returns when `source` may have something to read, or its images or its state have changed."""
-        images = source._handles
-        self._wake = anyio.Event()
-        unwatch = self._control.watch_images(images.array, images.count, self._wake.set) if images.count else None
-        try:
-            await self._wake.wait()
-        finally:
-            self._wake = None
-            if unwatch is not None:
-                unwatch()
+        if self._place is None:
+            self._place = self._control.waiting_place(self._idle)
+        await self._place.wait_images(source._handles.array, source._handles.count)
 
     def wake(self) -> None:
         """Somebody who is parked looks again."""
-        if self._wake is not None:
-            self._wake.set()
+        if self._place is not None:
+            self._place.wake()

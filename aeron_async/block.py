@@ -42,12 +42,12 @@ class Block:
         """
         self._check_here()
         count = self._native.frame_count
-        offsets = ffi.new("int32_t[]", count)
-        lengths = ffi.new("int32_t[]", count)
+        begins = ffi.new("int32_t[]", count)
+        ends = ffi.new("int32_t[]", count)
         error = ffi.new("aa_error_t *")
-        check(lib.aa_block_index(self._image, self._native, offsets, lengths, error), error)
+        check(lib.aa_block_index(self._image, self._native, begins, ends, error), error)
         buffer = self.buffer
-        return (buffer[offset : offset + length] for offset, length in zip(offsets, lengths, strict=True))
+        return (buffer[begin:end] for begin, end in zip(begins, ends, strict=True))
 
     def as_array(self, dtype: DTypeLike) -> ndarray[Any, Any]:
         """The payloads as an array of records in place: shape (n,), read-only, strided over the log.

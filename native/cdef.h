@@ -229,31 +229,51 @@ bool aa_image_is_within_message(const aa_image_t *image);
 
 /* --- batches --------------------------------------------------------------------------------------------- */
 
-/* Whole messages copied out of images, in columns. A scan fills it and moves no position; a commit moves the
- * positions of its images past what was given to the caller. Reused from scan to scan; one reader at a time.
+/* The header fields of one message. */
+typedef struct
+{
+    int32_t frame_length; /* header and payload of the whole message */
+    uint8_t version;
+    uint8_t flags; /* of the last fragment, with BEGIN added where it is a whole message */
+    int16_t type;
+    int32_t term_offset; /* of the first fragment */
+    int32_t session_id;
+    int32_t stream_id;
+    int32_t term_id;        /* of the first fragment */
+    int64_t reserved_value; /* of the last fragment */
+    int64_t position;       /* of the stream, after the message */
+    int32_t initial_term_id;
+    int32_t fragment_end; /* fragments that the scan had read when the message was whole */
+} aa_row_t;
+
+/* Messages in memory of their own. What is held by more than the batch that filled it does not change any more. */
+typedef struct
+{
+    int32_t payload_length; /* of every message; -1 where they differ or there is none */
+    size_t count;
+    size_t nbytes;    /* payload bytes */
+    uint8_t *data;    /* nbytes, payloads back to back */
+    int32_t *offsets; /* count + 1 */
+    aa_row_t *rows;   /* count */
+    ...;
+} aa_received_t;
+
+void aa_received_release(aa_received_t *messages);
+/* Gathers one field of every row, which begins after `field` bytes and has `size` bytes; out has room for count * size.
+ */
+void aa_received_copy_column(const aa_received_t *messages, size_t field, size_t size, uint8_t *out);
+
+/* Whole messages copied out of images. A scan fills it and moves no position; a commit moves the positions of its
+ * images past what was given to the caller. Reused from scan to scan; one reader at a time.
  *
  * What a scan copied but nobody committed is found again by the next scan. Fragments of a message that is not
  * complete are kept in the image's builder and committed at once, as soon as no uncommitted message of that image
  * lies before them. */
 typedef struct
 {
-    size_t count;                    /* messages */
-    size_t nbytes;                   /* payload bytes */
-    size_t fragments;                /* fragments read by the last scan, those kept in builders included */
-    const uint8_t *data;             /* nbytes, payloads back to back */
-    const int32_t *offsets;          /* count + 1 */
-    const int32_t *session_ids;      /* count, as all below */
-    const int64_t *stream_positions; /* after the message */
-    const int64_t *reserved_values;  /* of the last fragment */
-    const int32_t *term_ids;
-    const int32_t *term_offsets;  /* of the first fragment */
-    const int32_t *frame_lengths; /* header and payload of the whole message */
-    const int32_t *initial_term_ids;
-    const int32_t *stream_ids;
-    const int16_t *types;
-    const uint8_t *flags; /* of the last fragment, with BEGIN added where it is a whole message */
-    const uint8_t *versions;
-    const size_t *fragment_ends; /* fragments that the scan had read when the message was whole */
+    size_t count;            /* messages that the last scan found */
+    size_t fragments;        /* that it read, those kept in builders included */
+    aa_received_t *messages; /* what it found; undefined where count is 0, and from the next scan on */
 } aa_batch_t;
 
 aa_batch_t *aa_batch_create(void);
@@ -272,10 +292,9 @@ int aa_batch_scan_image(
 /* Moves the images' positions past the first `count` messages of the last scan; with count == batch->count also past
  * padding that follows. Commits only forwards. Does nothing for images that were scanned again since. */
 void aa_batch_commit(aa_batch_t *batch, size_t count);
-/* Copies all columns but data and fragment_ends into out, packed without gaps in this order: stream_positions,
- * reserved_values, offsets (count + 1), session_ids, term_ids, term_offsets, frame_lengths, initial_term_ids,
- * stream_ids, types, flags, versions. out has room for 48 * count + 4 bytes. */
-void aa_batch_copy_columns(const aa_batch_t *batch, uint8_t *out);
+/* A reference to what the last scan found. The next scan fills other memory, and this one again once it was let go of.
+ * Where the memory is much larger than what it holds, this is a copy that fits. NULL without memory. */
+aa_received_t *aa_batch_take(aa_batch_t *batch);
 /* Forgets what the last scan found; its images' next scan finds it again unless it was committed. */
 void aa_batch_clear(aa_batch_t *batch);
 
@@ -298,10 +317,9 @@ typedef struct
 int aa_block_scan(aa_image_t *image, size_t limit, aa_block_t *block, aa_error_t *error);
 /* Moves the position past the block. */
 void aa_block_commit(aa_image_t *image, const aa_block_t *block);
-/* Where the payloads are, in bytes from the block's beginning; both have room for frame_count entries. AA_OK, or
+/* Where payloads begin and end, in bytes from the block's beginning; both have room for frame_count entries. AA_OK, or
  * AA_CORRUPT where the block was overwritten. */
-int aa_block_index(
-    const aa_image_t *image, const aa_block_t *block, int32_t *offsets, int32_t *lengths, aa_error_t *error);
+int aa_block_index(const aa_image_t *image, const aa_block_t *block, int32_t *begins, int32_t *ends, aa_error_t *error);
 
 /* --- the watcher ----------------------------------------------------------------------------------------- */
 

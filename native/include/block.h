@@ -16,7 +16,6 @@ typedef struct
 
 int aa_block_scan(aa_image_t *image, size_t limit, aa_block_t *block, aa_error_t *error);
 void aa_block_commit(aa_image_t *image, const aa_block_t *block);
-int aa_block_index(
-    const aa_image_t *image, const aa_block_t *block, int32_t *offsets, int32_t *lengths, aa_error_t *error);
+int aa_block_index(const aa_image_t *image, const aa_block_t *block, int32_t *begins, int32_t *ends, aa_error_t *error);
 
 #endif

@@ -6,10 +6,9 @@
 #include <stddef.h>
 
 static int (*const CONCEPTS[])(PyObject *) = {
-    aa_payload_add,
-    aa_coroutine_method_ready,
-    aa_publishing_add,
-    aa_publication_path_add,
+    aa_payload_add,     aa_coroutine_method_ready, aa_publishing_add, aa_publication_path_add,
+    aa_header_add,      aa_read_message_add,       aa_pin_add,        aa_batch_path_add,
+    aa_reader_path_add, aa_readable_path_add,      aa_iteration_add,
 };
 
 static const struct
@@ -17,15 +16,25 @@ static const struct
     size_t offset;
     const char *text;
 } NAMES[] = {
+    {offsetof(aa_state_t, str_address), "address"},
+    {offsetof(aa_state_t, str_check_silence), "_check_silence"},
     {offsetof(aa_state_t, str_close), "close"},
     {offsetof(aa_state_t, str_count), "count"},
     {offsetof(aa_state_t, str_data), "data"},
+    {offsetof(aa_state_t, str_fail), "_fail"},
+    {offsetof(aa_state_t, str_fragment_limit), "fragment_limit"},
+    {offsetof(aa_state_t, str_handler), "handler"},
     {offsetof(aa_state_t, str_itemsize), "itemsize"},
+    {offsetof(aa_state_t, str_limit), "limit"},
+    {offsetof(aa_state_t, str_max_bytes), "max_bytes"},
     {offsetof(aa_state_t, str_messages), "messages"},
+    {offsetof(aa_state_t, str_next_of), "next_of"},
     {offsetof(aa_state_t, str_offer_array_anyhow), "_offer_array_anyhow"},
     {offsetof(aa_state_t, str_publish_when_possible), "_publish_when_possible"},
     {offsetof(aa_state_t, str_records), "records"},
+    {offsetof(aa_state_t, str_refuse), "_refuse"},
     {offsetof(aa_state_t, str_refused), "_refused"},
+    {offsetof(aa_state_t, str_release), "release"},
     {offsetof(aa_state_t, str_reserved_value), "reserved_value"},
     {offsetof(aa_state_t, str_throw), "throw"},
     {offsetof(aa_state_t, str_timeout), "timeout"},
@@ -61,6 +70,18 @@ static int execute(PyObject *module)
 PyTypeObject *aa_module_make_type(PyObject *module, PyType_Spec *spec)
 {
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+}
+
+int aa_module_add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyTypeObject *type = aa_module_make_type(module, spec);
+    if (type == NULL)
+    {
+        return -1;
+    }
+    const int result = PyModule_AddType(module, type);
+    Py_DECREF(type);
+    return result;
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)

@@ -8,8 +8,16 @@
 
 #define ROWS_MIN 16
 #define BYTES_MIN 1024
+/* Longer payloads are worth a call. */
+#define INLINE_MAX 128
 /* Offsets into the data are int32_t. */
 #define BYTES_MAX ((size_t)1 << 30)
+
+/* How many memories a batch fills in turn: one for whoever holds what the last scan found while the next one runs, and
+ * one for whoever looks back. */
+#define POOL_COUNT 3
+/* Larger ones are not kept for the next scan. */
+#define POOL_LENGTH_MAX ((size_t)16 << 20)
 
 /* What one image contributed to the last scan. */
 typedef struct
@@ -23,11 +31,9 @@ typedef struct
 
 typedef struct
 {
-    aa_batch_t columns; /* first, so that a pointer to it is one to the whole */
-    uint8_t *data;
-    size_t data_capacity;
-    uint8_t *rows; /* all columns in one block */
-    size_t row_capacity;
+    aa_batch_t found; /* first, so that a pointer to it is one to the whole */
+    aa_received_t *pool[POOL_COUNT];
+    size_t filled; /* the one in the pool that found.messages is */
     share_t *shares;
     size_t share_count;
     size_t share_capacity;
@@ -36,101 +42,62 @@ typedef struct
 
 /* --- memory ---------------------------------------------------------------------------------------------- */
 
-/* In the order of aa_batch_copy_columns, which keeps every column aligned without gaps. */
-static const struct
+static void fill_from_now(batch_t *batch, size_t i, aa_received_t *messages)
 {
-    size_t field; /* of the pointer in aa_batch_t */
-    size_t item_size;
-} COLUMNS[] = {
-    {offsetof(aa_batch_t, stream_positions), sizeof(int64_t)},
-    {offsetof(aa_batch_t, reserved_values), sizeof(int64_t)},
-    {offsetof(aa_batch_t, offsets), sizeof(int32_t)},
-    {offsetof(aa_batch_t, session_ids), sizeof(int32_t)},
-    {offsetof(aa_batch_t, term_ids), sizeof(int32_t)},
-    {offsetof(aa_batch_t, term_offsets), sizeof(int32_t)},
-    {offsetof(aa_batch_t, frame_lengths), sizeof(int32_t)},
-    {offsetof(aa_batch_t, initial_term_ids), sizeof(int32_t)},
-    {offsetof(aa_batch_t, stream_ids), sizeof(int32_t)},
-    {offsetof(aa_batch_t, types), sizeof(int16_t)},
-    {offsetof(aa_batch_t, flags), sizeof(uint8_t)},
-    {offsetof(aa_batch_t, versions), sizeof(uint8_t)},
-    {offsetof(aa_batch_t, fragment_ends), sizeof(size_t)},
-};
-#define COLUMN_COUNT (sizeof(COLUMNS) / sizeof(COLUMNS[0]))
-/* fragment_ends is for whoever commits, and no part of the messages. */
-#define COPIED_COLUMN_COUNT (COLUMN_COUNT - 1)
-
-static const uint8_t *column_at(const aa_batch_t *columns, size_t i)
-{
-    const uint8_t *column;
-    memcpy(&column, (const uint8_t *)columns + COLUMNS[i].field, sizeof(column));
-    return column;
+    aa_received_release(batch->pool[i]);
+    batch->pool[i] = messages;
+    batch->filled = i;
+    batch->found.messages = messages;
 }
 
-static size_t items_in(size_t i, size_t rows)
+/* Twice as much as is needed, so that growing costs little in the long run; data_length bytes are kept. */
+static bool grow(batch_t *batch, size_t data_length, size_t rows_needed, size_t data_needed)
 {
-    return COLUMNS[i].field == offsetof(aa_batch_t, offsets) ? rows + 1 : rows;
-}
-
-static size_t column_length(size_t i, size_t capacity)
-{
-    return (size_t)aa_align((int64_t)(COLUMNS[i].item_size * items_in(i, capacity)), sizeof(int64_t));
-}
-
-static bool grow_rows(batch_t *batch, size_t capacity)
-{
-    size_t length = 0;
-    for (size_t i = 0; i < COLUMN_COUNT; i++)
-    {
-        length += column_length(i, capacity);
-    }
-    uint8_t *rows = malloc(length);
-    if (rows == NULL)
+    const aa_received_t *messages = batch->found.messages;
+    const size_t rows = rows_needed > messages->row_capacity ? 2 * rows_needed : messages->row_capacity;
+    const size_t data = data_needed > messages->data_capacity ? 2 * data_needed : messages->data_capacity;
+    aa_received_t *grown = aa_received_copy(messages, data_length, rows, data);
+    if (grown == NULL)
     {
         return false;
     }
+    fill_from_now(batch, batch->filled, grown);
+    return true;
+}
 
-    uint8_t *column = rows;
-    for (size_t i = 0; i < COLUMN_COUNT; i++)
+/* Memory that nobody else holds, for another scan. */
+static bool begin_messages(batch_t *batch)
+{
+    const size_t rows = batch->found.messages->count;
+    const size_t nbytes = batch->found.messages->nbytes;
+    for (size_t i = 0; i < POOL_COUNT; i++)
     {
-        if (batch->rows != NULL)
+        const size_t next = (batch->filled + i) % POOL_COUNT;
+        aa_received_t *messages = batch->pool[next];
+        if (messages != NULL && aa_received_length(messages->row_capacity, messages->data_capacity) > POOL_LENGTH_MAX)
         {
-            memcpy(column, column_at(&batch->columns, i), COLUMNS[i].item_size * items_in(i, batch->columns.count));
+            aa_received_release(messages);
+            batch->pool[next] = NULL;
         }
-        memcpy((uint8_t *)&batch->columns + COLUMNS[i].field, &column, sizeof(column));
-        column += column_length(i, capacity);
+        else if (messages != NULL && aa_received_is_ours_alone(messages))
+        {
+            messages->count = 0;
+            messages->nbytes = 0;
+            messages->payload_length = -1;
+            batch->filled = next;
+            batch->found.messages = messages;
+            return true;
+        }
     }
-    free(batch->rows);
-    batch->rows = rows;
-    batch->row_capacity = capacity;
-    return true;
-}
 
-static bool reserve_row(batch_t *batch)
-{
-    return batch->columns.count < batch->row_capacity || grow_rows(batch, batch->row_capacity * 2);
-}
-
-static bool reserve_data(batch_t *batch, size_t length)
-{
-    if (length <= batch->data_capacity)
+    /* Most scans find as much as the one before. */
+    aa_received_t *messages =
+        aa_received_create(rows < ROWS_MIN ? ROWS_MIN : rows, nbytes < BYTES_MIN ? BYTES_MIN : nbytes);
+    if (messages != NULL)
     {
-        return true;
+        fill_from_now(batch, (batch->filled + 1) % POOL_COUNT, messages);
     }
-    size_t capacity = batch->data_capacity < BYTES_MIN ? BYTES_MIN : batch->data_capacity;
-    while (capacity < length)
-    {
-        capacity *= 2;
-    }
-    uint8_t *data = realloc(batch->data, capacity);
-    if (data == NULL)
-    {
-        return false;
-    }
-    batch->data = data;
-    batch->columns.data = data;
-    batch->data_capacity = capacity;
-    return true;
+    return messages != NULL;
 }
 
 static bool reserve_share(batch_t *batch)
@@ -158,45 +125,40 @@ static int out_of_memory(aa_error_t *error)
 aa_batch_t *aa_batch_create(void)
 {
     batch_t *batch = calloc(1, sizeof(*batch));
-    if (batch == NULL)
+    aa_received_t *messages = aa_received_create(ROWS_MIN, BYTES_MIN);
+    if (batch == NULL || messages == NULL)
     {
+        aa_received_release(messages);
+        free(batch);
         return NULL;
     }
-    if (!grow_rows(batch, ROWS_MIN) || !reserve_data(batch, BYTES_MIN))
-    {
-        aa_batch_release(&batch->columns);
-        return NULL;
-    }
-    aa_batch_clear(&batch->columns);
-    return &batch->columns;
+    fill_from_now(batch, 0, messages);
+    return &batch->found;
 }
 
-void aa_batch_clear(aa_batch_t *columns)
+void aa_batch_clear(aa_batch_t *found)
 {
-    batch_t *batch = (batch_t *)columns;
+    batch_t *batch = (batch_t *)found;
     for (size_t i = 0; i < batch->share_count; i++)
     {
         aa_image_release(batch->shares[i].image);
     }
     batch->share_count = 0;
     batch->committed_shares = 0;
-    columns->count = 0;
-    columns->nbytes = 0;
-    columns->fragments = 0;
-    if (batch->rows != NULL)
-    {
-        ((int32_t *)columns->offsets)[0] = 0;
-    }
+    found->count = 0;
+    found->fragments = 0;
 }
 
-void aa_batch_release(aa_batch_t *columns)
+void aa_batch_release(aa_batch_t *found)
 {
-    if (columns != NULL)
+    if (found != NULL)
     {
-        batch_t *batch = (batch_t *)columns;
-        aa_batch_clear(columns);
-        free(batch->data);
-        free(batch->rows);
+        batch_t *batch = (batch_t *)found;
+        aa_batch_clear(found);
+        for (size_t i = 0; i < POOL_COUNT; i++)
+        {
+            aa_received_release(batch->pool[i]);
+        }
         free(batch->shares);
         free(batch);
     }
@@ -232,9 +194,120 @@ typedef struct
     aa_error_t *error;
 } scan_t;
 
+static aa_received_t *messages_of(const scan_t *scan)
+{
+    return scan->batch->found.messages;
+}
+
 static bool has_rows(const scan_t *scan)
 {
-    return scan->share.first_row < scan->batch->columns.count;
+    return scan->share.first_row < messages_of(scan)->count;
+}
+
+static bool is_within_limits(const scan_t *scan, int64_t end)
+{
+    return !scan->is_full && scan->cursor < end && scan->batch->found.fragments < scan->fragment_limit &&
+           messages_of(scan)->count < scan->message_limit;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What was passed over before the first message of the image needs nobody to take it. */
+static void settle_before_first_row(const scan_t *scan)
+{
+    if (!has_rows(scan))
+    {
+        aa_image_advance(scan->image, scan->settled);
+    }
+}
+
+static void add_length(aa_received_t *messages, int32_t payload_length)
+{
+    const bool is_common = messages->count == 0 || messages->payload_length == payload_length;
+    messages->payload_length = is_common ? payload_length : -1;
+    messages->nbytes += (size_t)payload_length;
+    messages->offsets[++messages->count] = (int32_t)messages->nbytes;
+}
+
+/* Both have room for what the last step copies too much. */
+static void copy_in_steps(uint8_t *to, const uint8_t *from, size_t length)
+{
+    for (size_t i = 0; i < length; i += AA_RECEIVED_STEP)
+    {
+        memcpy(to + i, from + i, AA_RECEIVED_STEP);
+    }
+}
+
+/* Messages of one frame each, which most are, as long as there is room for them in the batch and nothing else comes;
+ * whether there was any. Nothing else may be under way. */
+static bool take_whole_messages(scan_t *scan, int64_t end)
+{
+    aa_received_t *messages = messages_of(scan);
+    const aa_log_t *log = scan->image->log;
+    const size_t first_row = messages->count;
+    const size_t fragments = scan->batch->found.fragments;
+    const size_t row_end = smaller(
+        smaller(messages->row_capacity, scan->message_limit),
+        first_row + smaller(scan->fragment_limit - fragments, messages->row_capacity));
+    const size_t data_end = smaller(messages->data_capacity, scan->max_bytes);
+    const int32_t term_offset = aa_log_term_offset(log, scan->cursor);
+    const int64_t term_position = scan->cursor - term_offset;
+    const int32_t term_end = (int32_t)earlier(end - term_position, log->info.term_length);
+    const uint8_t *term = (const uint8_t *)aa_log_frame_at(log, scan->cursor) - term_offset;
+
+    int32_t offset = term_offset;
+    while (offset < term_end && messages->count < row_end)
+    {
+        const aa_frame_t *frame = (const aa_frame_t *)(term + offset);
+        /* Pairs as in aa_frame_read, which tells what is wrong with what ends the loop. */
+        const int32_t length = atomic_load_explicit(&frame->length, memory_order_acquire);
+        if (length < AA_FRAME_HEADER_LENGTH || length > log->info.term_length - offset ||
+            frame->type == AA_FRAME_TYPE_PADDING || (frame->flags & AA_FRAME_WHOLE) != AA_FRAME_WHOLE ||
+            messages->nbytes + (size_t)length - AA_FRAME_HEADER_LENGTH > data_end)
+        {
+            break;
+        }
+        offset += (int32_t)aa_align(length, AA_FRAME_ALIGNMENT);
+
+        aa_row_t *row = &messages->rows[messages->count];
+        memcpy(row, frame, AA_FRAME_HEADER_LENGTH);
+        row->frame_length = length;
+        row->position = term_position + offset;
+        row->initial_term_id = log->info.initial_term_id;
+        row->fragment_end = (int32_t)(fragments + messages->count - first_row + 1);
+
+        const int32_t payload_length = length - AA_FRAME_HEADER_LENGTH;
+        uint8_t *to = messages->data + messages->nbytes;
+        if (payload_length <= INLINE_MAX)
+        {
+            copy_in_steps(to, (const uint8_t *)(frame + 1), (size_t)payload_length);
+        }
+        else
+        {
+            memcpy(to, frame + 1, (size_t)payload_length);
+        }
+        add_length(messages, payload_length);
+    }
+    if (offset == term_offset)
+    {
+        return false;
+    }
+
+    if (scan->share.first_row == first_row)
+    {
+        aa_image_advance(scan->image, scan->settled);
+    }
+    scan->batch->found.fragments += messages->count - first_row;
+    scan->cursor = scan->settled = term_position + offset;
+    return true;
 }
 
 /* The fragments so far lead nowhere: their message is broken off by padding or by another one. */
@@ -251,7 +324,7 @@ static void abandon_message(scan_t *scan)
 static int copy_fragment(scan_t *scan, const aa_read_frame_t *frame)
 {
     message_t *message = &scan->message;
-    const aa_batch_t *columns = &scan->batch->columns;
+    const aa_received_t *messages = messages_of(scan);
     const size_t payload_length = (size_t)frame->length - AA_FRAME_HEADER_LENGTH;
     const size_t before = message->kept + message->copied;
     const bool is_whole = before == 0 && (frame->flags & AA_FRAME_END) != 0;
@@ -262,54 +335,47 @@ static int copy_fragment(scan_t *scan, const aa_read_frame_t *frame)
             (long long)message->first_position, scan->image->log->max_message_length,
             scan->image->log->info.term_length);
     }
-    if (columns->count > 0 && columns->nbytes + before + payload_length > scan->max_bytes)
+    const size_t data_needed = messages->nbytes + before + payload_length;
+    if (messages->count > 0 && data_needed > scan->max_bytes)
     {
         scan->is_full = true;
         return AA_OK;
     }
-    if (!reserve_row(scan->batch) || !reserve_data(scan->batch, columns->nbytes + before + payload_length))
+    if ((messages->count == messages->row_capacity || data_needed > messages->data_capacity) &&
+        !grow(scan->batch, messages->nbytes + before, messages->count + 1, data_needed))
     {
         return out_of_memory(scan->error);
     }
-    memcpy(scan->batch->data + columns->nbytes + before, frame->header + 1, payload_length);
+    memcpy(messages_of(scan)->data + data_needed - payload_length, frame->header + 1, payload_length);
     message->copied += payload_length;
     message->fragments++;
-    scan->batch->columns.fragments++;
+    scan->batch->found.fragments++;
     return AA_OK;
 }
 
 /* copy_fragment made sure of the row. */
 static void add_row(scan_t *scan, const aa_read_frame_t *last)
 {
-    batch_t *batch = scan->batch;
-    aa_batch_t *columns = &batch->columns;
+    aa_received_t *messages = messages_of(scan);
     const message_t *message = &scan->message;
     const aa_log_t *log = scan->image->log;
-    const size_t length = message->kept + message->copied;
-    if (!has_rows(scan))
-    {
-        aa_image_advance(scan->image, scan->settled);
-    }
+    const int32_t length = (int32_t)(message->kept + message->copied);
+    settle_before_first_row(scan);
     if (message->kept > 0)
     {
-        memcpy(batch->data + columns->nbytes, scan->image->builder.data, message->kept);
+        memcpy(messages->data + messages->nbytes, scan->image->builder.data, message->kept);
     }
 
-    const size_t row = columns->count++;
-    columns->nbytes += length;
-    ((int32_t *)columns->offsets)[row + 1] = (int32_t)columns->nbytes;
-    ((int32_t *)columns->session_ids)[row] = last->header->session_id;
-    ((int64_t *)columns->stream_positions)[row] = last->next_position;
-    ((int64_t *)columns->reserved_values)[row] = last->header->reserved_value;
-    ((int32_t *)columns->term_ids)[row] = aa_log_term_id(log, message->first_position);
-    ((int32_t *)columns->term_offsets)[row] = aa_log_term_offset(log, message->first_position);
-    ((int32_t *)columns->frame_lengths)[row] = (int32_t)length + AA_FRAME_HEADER_LENGTH;
-    ((int32_t *)columns->initial_term_ids)[row] = log->info.initial_term_id;
-    ((int32_t *)columns->stream_ids)[row] = last->header->stream_id;
-    ((int16_t *)columns->types)[row] = last->header->type;
-    ((uint8_t *)columns->flags)[row] = last->flags | AA_FRAME_BEGIN;
-    ((uint8_t *)columns->versions)[row] = last->header->version;
-    ((size_t *)columns->fragment_ends)[row] = columns->fragments;
+    aa_row_t *row = &messages->rows[messages->count];
+    memcpy(row, last->header, AA_FRAME_HEADER_LENGTH);
+    row->frame_length = length + AA_FRAME_HEADER_LENGTH;
+    row->flags = last->flags | AA_FRAME_BEGIN;
+    row->term_id = aa_log_term_id(log, message->first_position);
+    row->term_offset = aa_log_term_offset(log, message->first_position);
+    row->position = last->next_position;
+    row->initial_term_id = log->info.initial_term_id;
+    row->fragment_end = (int32_t)scan->batch->found.fragments;
+    add_length(messages, length);
 
     scan->message = (message_t){.is_active = false};
     scan->settled = last->next_position;
@@ -330,7 +396,7 @@ static int take_frame(scan_t *scan, const aa_read_frame_t *frame)
     }
     else if (!scan->message.is_active)
     {
-        scan->batch->columns.fragments++;
+        scan->batch->found.fragments++;
         scan->cursor = scan->settled = frame->next_position;
         return AA_OK;
     }
@@ -359,7 +425,7 @@ static int settle_rest(scan_t *scan)
     }
     if (has_rows(scan))
     {
-        scan->batch->columns.fragments -= message->fragments;
+        scan->batch->found.fragments -= message->fragments;
         return AA_OK;
     }
 
@@ -368,7 +434,7 @@ static int settle_rest(scan_t *scan)
         aa_builder_reset(builder);
         builder->first_position = message->first_position;
     }
-    const uint8_t *copied = scan->batch->data + scan->batch->columns.nbytes + message->kept;
+    const uint8_t *copied = messages_of(scan)->data + messages_of(scan)->nbytes + message->kept;
     if (!aa_builder_append(builder, copied, message->copied))
     {
         return out_of_memory(scan->error);
@@ -396,14 +462,8 @@ static int begin_image(scan_t *scan)
         .first_position = builder->first_position,
     };
     scan->cursor = scan->settled = position;
-    scan->share = (share_t){.image = image, .epoch = image->epoch, .first_row = scan->batch->columns.count};
+    scan->share = (share_t){.image = image, .epoch = image->epoch, .first_row = messages_of(scan)->count};
     return AA_OK;
-}
-
-static int64_t smallest(int64_t a, int64_t b, int64_t c)
-{
-    const int64_t smaller = a < b ? a : b;
-    return smaller < c ? smaller : c;
 }
 
 static int scan_image(scan_t *scan)
@@ -420,12 +480,15 @@ static int scan_image(scan_t *scan)
     }
 
     /* A publisher never gets further ahead than a term; what lies there is old. */
-    const int64_t end = smallest(
-        scan->cursor + scan->image->log->info.term_length, aa_log_max_possible_position(scan->image->log),
+    const int64_t end = earlier(
+        earlier(scan->cursor + scan->image->log->info.term_length, aa_log_max_possible_position(scan->image->log)),
         scan->limit_position);
-    while (result == AA_OK && !scan->is_full && scan->cursor < end && batch->columns.fragments < scan->fragment_limit &&
-           batch->columns.count < scan->message_limit)
+    while (result == AA_OK && is_within_limits(scan, end))
     {
+        if (!scan->message.is_active && take_whole_messages(scan, end))
+        {
+            continue;
+        }
         aa_read_frame_t frame;
         result = aa_frame_read(scan->image->log, scan->cursor, &frame, scan->error);
         if (result == AA_OK)
@@ -437,7 +500,7 @@ static int scan_image(scan_t *scan)
     int settled = settle_rest(scan);
     if (has_rows(scan))
     {
-        scan->share.end_row = batch->columns.count;
+        scan->share.end_row = messages_of(scan)->count;
         scan->share.end_position = scan->settled;
         aa_image_reference(scan->image);
         batch->shares[batch->share_count++] = scan->share;
@@ -451,67 +514,76 @@ static int scan_image(scan_t *scan)
 
 /* --- scans and commits ----------------------------------------------------------------------------------- */
 
-static scan_t begin_scan(aa_batch_t *columns, size_t fragment_limit, size_t max_bytes, aa_error_t *error)
+static int begin_scan(
+    scan_t *scan, aa_batch_t *found, size_t fragment_limit, size_t message_limit, size_t max_bytes, aa_error_t *error)
 {
-    aa_batch_clear(columns);
-    return (scan_t){
-        .batch = (batch_t *)columns,
+    aa_batch_clear(found);
+    *scan = (scan_t){
+        .batch = (batch_t *)found,
         .fragment_limit = fragment_limit,
-        .message_limit = SIZE_MAX,
-        .max_bytes = max_bytes < BYTES_MAX ? max_bytes : BYTES_MAX,
+        .message_limit = message_limit,
+        .max_bytes = smaller(max_bytes, BYTES_MAX),
         .limit_position = INT64_MAX,
         .error = error,
     };
+    return begin_messages(scan->batch) ? AA_OK : out_of_memory(error);
 }
 
 int aa_batch_scan(
-    aa_batch_t *columns, aa_image_t *const *images, size_t image_count, size_t start, size_t fragment_limit,
+    aa_batch_t *found, aa_image_t *const *images, size_t image_count, size_t start, size_t fragment_limit,
     size_t message_limit, size_t max_bytes, aa_error_t *error)
 {
-    scan_t scan = begin_scan(columns, fragment_limit, max_bytes, error);
-    scan.message_limit = message_limit;
-    int result = AA_OK;
-    for (size_t i = 0; i < image_count && result == AA_OK && !scan.is_full; i++)
+    scan_t scan;
+    int result = begin_scan(&scan, found, fragment_limit, message_limit, max_bytes, error);
+    if (result != AA_OK)
+    {
+        return result;
+    }
+    for (size_t i = 0; i < image_count && result == AA_OK && is_within_limits(&scan, INT64_MAX); i++)
     {
         scan.image = images[(start + i) % image_count];
-        if (columns->fragments >= fragment_limit || columns->count >= message_limit)
-        {
-            break;
-        }
         if (!aa_image_is_closed(scan.image))
         {
             result = scan_image(&scan);
         }
     }
+    found->count = found->messages->count;
     return result;
 }
 
 int aa_batch_scan_image(
-    aa_batch_t *columns, aa_image_t *image, int64_t limit_position, size_t fragment_limit, size_t max_bytes,
+    aa_batch_t *found, aa_image_t *image, int64_t limit_position, size_t fragment_limit, size_t max_bytes,
     aa_error_t *error)
 {
-    scan_t scan = begin_scan(columns, fragment_limit, max_bytes, error);
+    scan_t scan;
+    int result = begin_scan(&scan, found, fragment_limit, SIZE_MAX, max_bytes, error);
+    if (result != AA_OK || aa_image_is_closed(image))
+    {
+        return result;
+    }
     scan.image = image;
     scan.limit_position = limit_position;
-    return aa_image_is_closed(image) ? AA_OK : scan_image(&scan);
+    result = scan_image(&scan);
+    found->count = found->messages->count;
+    return result;
 }
 
-static void commit_share(const aa_batch_t *columns, const share_t *share, size_t count)
+static void commit_share(const aa_received_t *messages, const share_t *share, size_t count)
 {
     if (share->epoch == share->image->epoch)
     {
         aa_image_advance(
-            share->image, count < share->end_row ? columns->stream_positions[count - 1] : share->end_position);
+            share->image, count < share->end_row ? messages->rows[count - 1].position : share->end_position);
     }
 }
 
-void aa_batch_commit(aa_batch_t *columns, size_t count)
+void aa_batch_commit(aa_batch_t *found, size_t count)
 {
-    batch_t *batch = (batch_t *)columns;
-    count = count < columns->count ? count : columns->count;
+    batch_t *batch = (batch_t *)found;
+    count = smaller(count, found->count);
     for (size_t i = batch->committed_shares; i < batch->share_count && batch->shares[i].first_row < count; i++)
     {
-        commit_share(columns, &batch->shares[i], count);
+        commit_share(found->messages, &batch->shares[i], count);
         if (batch->shares[i].end_row <= count)
         {
             batch->committed_shares = i + 1;
@@ -519,12 +591,11 @@ void aa_batch_commit(aa_batch_t *columns, size_t count)
     }
 }
 
-void aa_batch_copy_columns(const aa_batch_t *columns, uint8_t *out)
+aa_received_t *aa_batch_take(aa_batch_t *found)
 {
-    for (size_t i = 0; i < COPIED_COLUMN_COUNT; i++)
-    {
-        const size_t length = COLUMNS[i].item_size * items_in(i, columns->count);
-        memcpy(out, column_at(columns, i), length);
-        out += length;
-    }
+    aa_received_t *messages = found->messages;
+    const size_t needed = aa_received_length(messages->count, messages->nbytes);
+    return aa_received_length(messages->row_capacity, messages->data_capacity) <= 2 * needed
+               ? aa_received_reference(messages)
+               : aa_received_copy(messages, messages->nbytes, messages->count, messages->nbytes);
 }

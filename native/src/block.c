@@ -4,12 +4,34 @@
 
 #define NO_COMMON_LENGTH -1
 
-static void add_frame(aa_block_t *block, const aa_read_frame_t *frame)
+/* The frames in the first `limit` bytes, aligned, up to padding or what cannot be true. */
+static void take_frames(const aa_log_t *log, int32_t limit, aa_block_t *block)
 {
-    const int32_t payload_length = frame->length - AA_FRAME_HEADER_LENGTH;
-    const bool is_common = block->frame_count == 0 || block->payload_length == payload_length;
-    block->payload_length = is_common ? payload_length : NO_COMMON_LENGTH;
-    block->frame_count++;
+    const int32_t first = aa_log_term_offset(log, block->position);
+    const int32_t end = first + limit;
+    const uint8_t *term = block->frames - first;
+    int32_t offset = first;
+    int32_t first_length = 0;
+    int32_t differences = 0;
+    while (offset < end)
+    {
+        const aa_frame_t *frame = (const aa_frame_t *)(term + offset);
+        /* Pairs as in aa_frame_read. */
+        const int32_t length = atomic_load_explicit(&frame->length, memory_order_acquire);
+        if (length < AA_FRAME_HEADER_LENGTH || length > end - offset || frame->type == AA_FRAME_TYPE_PADDING)
+        {
+            break;
+        }
+        first_length = block->frame_count == 0 ? length : first_length;
+        differences |= length ^ first_length;
+        offset += (int32_t)aa_align(length, AA_FRAME_ALIGNMENT);
+        block->frame_count++;
+    }
+    block->length = offset - first;
+    if (block->frame_count > 0 && differences == 0)
+    {
+        block->payload_length = first_length - AA_FRAME_HEADER_LENGTH;
+    }
 }
 
 int aa_block_scan(aa_image_t *image, size_t limit, aa_block_t *block, aa_error_t *error)
@@ -22,32 +44,24 @@ int aa_block_scan(aa_image_t *image, size_t limit, aa_block_t *block, aa_error_t
         return AA_OK;
     }
     int result = aa_image_begin_read(image, &block->position, error);
-    if (result != AA_OK || block->position == aa_log_max_possible_position(log))
+    if (result != AA_OK || block->position == aa_log_max_possible_position(log) || limit == 0)
     {
         return result;
     }
 
     block->frames = (const uint8_t *)aa_log_frame_at(log, block->position);
-    const size_t room = (size_t)(log->info.term_length - aa_log_term_offset(log, block->position));
-    const int64_t end = block->position + (int64_t)(limit < room ? limit : room);
-    int64_t cursor = block->position;
-    aa_read_frame_t frame;
-    while (cursor < end && (result = aa_frame_read(log, cursor, &frame, error)) == AA_OK)
+    const int32_t room = log->info.term_length - aa_log_term_offset(log, block->position);
+    take_frames(log, (limit < (size_t)room ? (int32_t)limit : room) & -AA_FRAME_ALIGNMENT, block);
+    if (block->frame_count == 0)
     {
-        const bool is_first = cursor == block->position;
-        if (frame.is_padding ? !is_first : frame.next_position > end)
+        aa_read_frame_t frame;
+        result = aa_frame_read(log, block->position, &frame, error);
+        if (result == AA_OK && frame.is_padding)
         {
-            break;
+            block->length = (int32_t)(frame.next_position - block->position);
         }
-        cursor = frame.next_position;
-        if (frame.is_padding)
-        {
-            break;
-        }
-        add_frame(block, &frame);
     }
-    block->length = (int32_t)(cursor - block->position);
-    return result == AA_CORRUPT && block->length == 0 ? AA_CORRUPT : AA_OK;
+    return result == AA_CORRUPT ? AA_CORRUPT : AA_OK;
 }
 
 void aa_block_commit(aa_image_t *image, const aa_block_t *block)
@@ -55,8 +69,7 @@ void aa_block_commit(aa_image_t *image, const aa_block_t *block)
     aa_image_advance(image, block->position + block->length);
 }
 
-int aa_block_index(
-    const aa_image_t *image, const aa_block_t *block, int32_t *offsets, int32_t *lengths, aa_error_t *error)
+int aa_block_index(const aa_image_t *image, const aa_block_t *block, int32_t *begins, int32_t *ends, aa_error_t *error)
 {
     int64_t cursor = block->position;
     for (int32_t i = 0; i < block->frame_count; i++)
@@ -72,8 +85,9 @@ int aa_block_index(
         {
             return result;
         }
-        offsets[i] = (int32_t)(cursor - block->position) + AA_FRAME_HEADER_LENGTH;
-        lengths[i] = frame.length - AA_FRAME_HEADER_LENGTH;
+        const int32_t frame_begin = (int32_t)(cursor - block->position);
+        begins[i] = frame_begin + AA_FRAME_HEADER_LENGTH;
+        ends[i] = frame_begin + frame.length;
         cursor = frame.next_position;
     }
     return AA_OK;

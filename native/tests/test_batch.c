@@ -65,9 +65,9 @@ static int64_t position_of(const reading_t *reading)
 static void check_message(const aa_batch_t *batch, size_t row, const void *content, size_t length)
 {
     CHECK(row < batch->count);
-    CHECK_EQUAL(batch->offsets[row + 1] - batch->offsets[row], length);
-    CHECK_EQUAL(batch->frame_lengths[row], length + AA_FRAME_HEADER_LENGTH);
-    CHECK_EQUAL(memcmp(batch->data + batch->offsets[row], content, length), 0);
+    CHECK_EQUAL(batch->messages->offsets[row + 1] - batch->messages->offsets[row], length);
+    CHECK_EQUAL(batch->messages->rows[row].frame_length, length + AA_FRAME_HEADER_LENGTH);
+    CHECK_EQUAL(memcmp(batch->messages->data + batch->messages->offsets[row], content, length), 0);
 }
 
 static uint8_t pattern[TERM];
@@ -88,7 +88,7 @@ TEST(batch_has_messages_in_columns)
     fill_pattern();
     reading_t reading = open_reading(directory, 0);
     CHECK_EQUAL(scan(&reading), 0);
-    CHECK_EQUAL(reading.batch->offsets[0], 0);
+    CHECK_EQUAL(reading.batch->messages->offsets[0], 0);
     CHECK_EQUAL(aa_publication_offer(reading.publication, (const uint8_t *)"one", 3, 11), 64);
     CHECK_EQUAL(aa_publication_offer(reading.publication, NULL, 0, 12), 96);
     const int64_t end = aa_publication_offer(reading.publication, pattern, 2 * PAYLOAD + 1, 13);
@@ -96,7 +96,7 @@ TEST(batch_has_messages_in_columns)
     CHECK_EQUAL(scan(&reading), 3);
     const aa_batch_t *batch = reading.batch;
     CHECK_EQUAL(batch->fragments, 5);
-    CHECK_EQUAL(batch->nbytes, 3 + 2 * PAYLOAD + 1);
+    CHECK_EQUAL(batch->messages->nbytes, 3 + 2 * PAYLOAD + 1);
     check_message(batch, 0, "one", 3);
     check_message(batch, 1, "", 0);
     check_message(batch, 2, pattern, 2 * PAYLOAD + 1);
@@ -104,56 +104,199 @@ TEST(batch_has_messages_in_columns)
     const int32_t offsets[] = {0, 64, 96};
     for (size_t row = 0; row < 3; row++)
     {
-        CHECK_EQUAL(batch->stream_positions[row], positions[row]);
-        CHECK_EQUAL(batch->reserved_values[row], 11 + row);
-        CHECK_EQUAL(batch->session_ids[row], FIXTURE_SESSION_ID);
-        CHECK_EQUAL(batch->stream_ids[row], FIXTURE_STREAM_ID);
-        CHECK_EQUAL(batch->initial_term_ids[row], FIXTURE_INITIAL_TERM_ID);
-        CHECK_EQUAL(batch->term_ids[row], FIXTURE_INITIAL_TERM_ID);
-        CHECK_EQUAL(batch->term_offsets[row], offsets[row]);
-        CHECK_EQUAL(batch->types[row], AA_FRAME_TYPE_DATA);
-        CHECK_EQUAL(batch->flags[row], AA_FRAME_BEGIN | AA_FRAME_END);
-        CHECK_EQUAL(batch->versions[row], 0);
+        CHECK_EQUAL(batch->messages->rows[row].position, positions[row]);
+        CHECK_EQUAL(batch->messages->rows[row].reserved_value, 11 + row);
+        CHECK_EQUAL(batch->messages->rows[row].session_id, FIXTURE_SESSION_ID);
+        CHECK_EQUAL(batch->messages->rows[row].stream_id, FIXTURE_STREAM_ID);
+        CHECK_EQUAL(batch->messages->rows[row].initial_term_id, FIXTURE_INITIAL_TERM_ID);
+        CHECK_EQUAL(batch->messages->rows[row].term_id, FIXTURE_INITIAL_TERM_ID);
+        CHECK_EQUAL(batch->messages->rows[row].term_offset, offsets[row]);
+        CHECK_EQUAL(batch->messages->rows[row].type, AA_FRAME_TYPE_DATA);
+        CHECK_EQUAL(batch->messages->rows[row].flags, AA_FRAME_BEGIN | AA_FRAME_END);
+        CHECK_EQUAL(batch->messages->rows[row].version, 0);
     }
     close_reading(&reading);
 }
 
-TEST(batch_columns_are_copied_out_packed)
+TEST(column_is_gathered_from_the_rows)
 {
     reading_t reading = open_reading(directory, 0);
-    for (int i = 0; i < 37; i++)
+    for (int64_t i = 0; i < 37; i++)
     {
-        publish(&reading, "payload", (size_t)i % 8);
+        CHECK(aa_publication_offer(reading.publication, (const uint8_t *)"payload", (size_t)i % 8, -i) > 0);
     }
     CHECK_EQUAL(scan(&reading), 37);
-    const aa_batch_t *batch = reading.batch;
-    uint8_t out[48 * 37 + 4];
-    aa_batch_copy_columns(batch, out);
+    const aa_received_t *messages = reading.batch->messages;
+    int64_t positions[37];
+    int64_t reserved_values[37];
+    int32_t session_ids[37];
+    aa_received_copy_column(messages, offsetof(aa_row_t, position), 8, (uint8_t *)positions);
+    aa_received_copy_column(messages, offsetof(aa_row_t, reserved_value), 8, (uint8_t *)reserved_values);
+    aa_received_copy_column(messages, offsetof(aa_row_t, session_id), 4, (uint8_t *)session_ids);
+    for (int64_t i = 0; i < 37; i++)
+    {
+        CHECK_EQUAL(positions[i], messages->rows[i].position);
+        CHECK_EQUAL(reserved_values[i], -i);
+        CHECK_EQUAL(session_ids[i], FIXTURE_SESSION_ID);
+    }
+    close_reading(&reading);
+}
+
+TEST(batch_knows_the_length_that_all_its_payloads_have)
+{
+    fill_pattern();
     const struct
     {
-        const void *column;
-        size_t length;
-    } order[] = {
-        {batch->stream_positions, 8 * 37},
-        {batch->reserved_values, 8 * 37},
-        {batch->offsets, 4 * 38},
-        {batch->session_ids, 4 * 37},
-        {batch->term_ids, 4 * 37},
-        {batch->term_offsets, 4 * 37},
-        {batch->frame_lengths, 4 * 37},
-        {batch->initial_term_ids, 4 * 37},
-        {batch->stream_ids, 4 * 37},
-        {batch->types, 2 * 37},
-        {batch->flags, 37},
-        {batch->versions, 37},
+        size_t lengths[3];
+        int32_t common;
+    } cases[] = {
+        {{5, 5, 5}, 5},
+        {{0, 0, 0}, 0},
+        {{5, 5, 6}, -1},
+        {{6, 5, 5}, -1},
+        {{5, 6, 5}, -1},
+        {{2 * PAYLOAD, 2 * PAYLOAD, 2 * PAYLOAD}, 2 * PAYLOAD},
+        {{PAYLOAD, PAYLOAD + 1, PAYLOAD}, -1},
     };
-    size_t at = 0;
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+    reading_t reading = open_reading(directory, 0);
+    CHECK_EQUAL(scan(&reading), 0);
+    CHECK_EQUAL(reading.batch->messages->payload_length, -1);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
     {
-        CHECK_EQUAL(memcmp(out + at, order[i].column, order[i].length), 0);
-        at += order[i].length;
+        for (size_t k = 0; k < 3; k++)
+        {
+            publish(&reading, pattern, cases[i].lengths[k]);
+        }
+        CHECK_EQUAL(scan(&reading), 3);
+        CHECK_EQUAL(reading.batch->messages->payload_length, cases[i].common);
+        aa_batch_commit(reading.batch, 3);
     }
-    CHECK_EQUAL(at, sizeof(out));
+    close_reading(&reading);
+}
+
+TEST(payload_of_any_length_is_copied_and_nothing_else)
+{
+    fill_pattern();
+    reading_t reading = open_reading(directory, 0);
+    int64_t cleaned = 0;
+    for (size_t length = 0; length <= PAYLOAD; length++)
+    {
+        publish(&reading, pattern + length, length);
+        publish(&reading, pattern, 1);
+        CHECK_EQUAL(scan(&reading), 2);
+        check_message(reading.batch, 0, pattern + length, length);
+        check_message(reading.batch, 1, pattern, 1);
+        aa_batch_commit(reading.batch, 2);
+        driver_clean(reading.stream.log, cleaned, position_of(&reading));
+        cleaned = position_of(&reading);
+        *reading.stream.limit = cleaned + TERM / 2;
+    }
+    close_reading(&reading);
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------- */
+
+TEST(what_was_taken_stays_while_later_scans_fill_other_memory)
+{
+    reading_t reading = open_reading(directory, 0);
+    aa_received_t *taken[10];
+    for (int i = 0; i < 10; i++)
+    {
+        for (int k = 0; k < 16; k++)
+        {
+            publish(&reading, &"0123456789"[i], 1);
+        }
+        CHECK_EQUAL(scan(&reading), 16);
+        taken[i] = aa_batch_take(reading.batch);
+        aa_batch_commit(reading.batch, 16);
+    }
+    aa_batch_release(reading.batch);
+    for (int i = 0; i < 10; i++)
+    {
+        CHECK_EQUAL(taken[i]->count, 16);
+        for (int k = 0; k < 16; k++)
+        {
+            CHECK_EQUAL(taken[i]->data[k], '0' + i);
+            CHECK_EQUAL(taken[i]->rows[k].position, 64 * (16 * i + k + 1));
+        }
+        aa_received_release(taken[i]);
+    }
+    reading.batch = aa_batch_create();
+    close_reading(&reading);
+}
+
+TEST(memory_that_was_let_go_of_is_filled_again)
+{
+    fill_pattern();
+    reading_t reading = open_reading(directory, 0);
+    const aa_received_t *seen[8];
+    aa_received_t *held = NULL;
+    for (int i = 0; i < 8; i++)
+    {
+        for (int k = 0; k < 20; k++)
+        {
+            publish(&reading, pattern, 60);
+        }
+        CHECK_EQUAL(scan(&reading), 20);
+        aa_received_t *taken = aa_batch_take(reading.batch);
+        CHECK(taken == reading.batch->messages);
+        aa_received_release(held);
+        seen[i] = held = taken;
+        aa_batch_commit(reading.batch, 20);
+        *reading.stream.limit = position_of(&reading) + TERM / 2;
+    }
+    for (int i = 2; i < 8; i++)
+    {
+        CHECK(seen[i] == seen[i - 2]);
+        CHECK(seen[i] != seen[i - 1]);
+    }
+    aa_received_release(held);
+    close_reading(&reading);
+}
+
+TEST(few_messages_in_much_memory_are_taken_as_a_copy_that_fits)
+{
+    fill_pattern();
+    reading_t reading = open_reading(directory, 0);
+    for (int i = 0; i < 100; i++)
+    {
+        publish(&reading, pattern, 100);
+    }
+    CHECK_EQUAL(scan(&reading), 100);
+    aa_batch_commit(reading.batch, 100);
+    publish(&reading, "few", 3);
+    CHECK_EQUAL(scan(&reading), 1);
+    aa_received_t *taken = aa_batch_take(reading.batch);
+    CHECK(taken != reading.batch->messages);
+    CHECK_EQUAL(taken->count, 1);
+    CHECK_EQUAL(taken->row_capacity, 1);
+    CHECK_EQUAL(taken->data_capacity, 3);
+    CHECK_EQUAL(taken->payload_length, 3);
+    CHECK_EQUAL(taken->offsets[1], 3);
+    CHECK_EQUAL(memcmp(taken->data, "few", 3), 0);
+    CHECK_EQUAL(taken->rows[0].frame_length, 35);
+    aa_received_release(taken);
+    close_reading(&reading);
+}
+
+TEST(scan_after_one_whose_messages_are_all_held_is_empty_again)
+{
+    reading_t reading = open_reading(directory, 0);
+    publish(&reading, "message", 7);
+    CHECK_EQUAL(scan(&reading), 1);
+    aa_received_t *taken = aa_batch_take(reading.batch);
+    aa_batch_commit(reading.batch, 1);
+    aa_batch_clear(reading.batch);
+    CHECK_EQUAL(reading.batch->count, 0);
+    CHECK_EQUAL(taken->count, 1);
+    CHECK_EQUAL(scan(&reading), 0);
+    aa_received_t *empty = aa_batch_take(reading.batch);
+    CHECK_EQUAL(empty->count, 0);
+    CHECK_EQUAL(empty->nbytes, 0);
+    CHECK_EQUAL(empty->offsets[0], 0);
+    aa_received_release(empty);
+    CHECK_EQUAL(taken->count, 1);
+    aa_received_release(taken);
     close_reading(&reading);
 }
 
@@ -172,7 +315,7 @@ TEST(batch_grows_with_what_it_holds)
     for (int32_t row = 0; row < published; row++)
     {
         check_message(reading.batch, (size_t)row, pattern + row, 1);
-        CHECK_EQUAL(reading.batch->stream_positions[row], 64 * (row + 1));
+        CHECK_EQUAL(reading.batch->messages->rows[row].position, 64 * (row + 1));
     }
     close_reading(&reading);
 }
@@ -267,9 +410,9 @@ TEST(scan_goes_through_padding_into_the_next_term)
     publish(&reading, "after", 5);
     CHECK_EQUAL(scan(&reading), 2);
     check_message(reading.batch, 1, "after", 5);
-    CHECK_EQUAL(reading.batch->term_offsets[1], 0);
-    CHECK_EQUAL(reading.batch->term_ids[1], INT32_MAX);
-    CHECK_EQUAL(reading.batch->stream_positions[1], TERM + 64);
+    CHECK_EQUAL(reading.batch->messages->rows[1].term_offset, 0);
+    CHECK_EQUAL(reading.batch->messages->rows[1].term_id, INT32_MAX);
+    CHECK_EQUAL(reading.batch->messages->rows[1].position, TERM + 64);
     aa_batch_commit(reading.batch, 1);
     CHECK_EQUAL(position_of(&reading), TERM - 32);
     close_reading(&reading);
@@ -357,9 +500,9 @@ TEST(fragments_of_an_incomplete_message_are_kept_and_the_position_moves_on)
     CHECK_EQUAL(scan(&reading), 1);
     CHECK_EQUAL(reading.batch->fragments, 1);
     check_message(reading.batch, 0, pattern, 3 * PAYLOAD);
-    CHECK_EQUAL(reading.batch->term_offsets[0], 0);
-    CHECK_EQUAL(reading.batch->flags[0], AA_FRAME_BEGIN | AA_FRAME_END);
-    CHECK_EQUAL(reading.batch->reserved_values[0], 2 * FIXTURE_MTU);
+    CHECK_EQUAL(reading.batch->messages->rows[0].term_offset, 0);
+    CHECK_EQUAL(reading.batch->messages->rows[0].flags, AA_FRAME_BEGIN | AA_FRAME_END);
+    CHECK_EQUAL(reading.batch->messages->rows[0].reserved_value, 2 * FIXTURE_MTU);
     CHECK_EQUAL(position_of(&reading), 2 * FIXTURE_MTU);
     close_reading(&reading);
 }
@@ -407,7 +550,7 @@ TEST(incomplete_message_behind_an_uncommitted_one_stays_in_the_log)
     write_fragment(&reading, 0, 3, AA_FRAME_END);
     CHECK_EQUAL(scan(&reading), 1);
     check_message(reading.batch, 0, pattern + PAYLOAD, 3 * PAYLOAD);
-    CHECK_EQUAL(reading.batch->term_offsets[0], FIXTURE_MTU);
+    CHECK_EQUAL(reading.batch->messages->rows[0].term_offset, FIXTURE_MTU);
     close_reading(&reading);
 }
 
@@ -491,7 +634,7 @@ TEST(batch_knows_how_many_fragments_were_read_up_to_each_message)
     for (size_t i = 0; i < 4; i++)
     {
         read += fragments[i];
-        CHECK_EQUAL(reading.batch->fragment_ends[i], read);
+        CHECK_EQUAL(reading.batch->messages->rows[i].fragment_end, read);
     }
     CHECK_EQUAL(reading.batch->fragments, read);
     close_reading(&reading);

@@ -56,14 +56,14 @@ TEST(block_has_whole_frames_in_place_and_moves_the_position_when_it_is_committed
     CHECK_EQUAL(block.term_id, aa_log_term_id(stream.log, start));
     CHECK_EQUAL(block.frame_count, 3);
     CHECK_EQUAL(block.payload_length, -1);
-    int32_t offsets[3], lengths[3];
-    CHECK_EQUAL(aa_block_index(image, &block, offsets, lengths, NULL), AA_OK);
-    const int32_t expected_offsets[] = {32, (int32_t)(second - start) + 32, (int32_t)(third - start) + 32};
+    int32_t begins[3], ends[3];
+    CHECK_EQUAL(aa_block_index(image, &block, begins, ends, NULL), AA_OK);
+    const int32_t expected_begins[] = {32, (int32_t)(second - start) + 32, (int32_t)(third - start) + 32};
     const int32_t expected_lengths[] = {10, 100, 0};
     for (int i = 0; i < 3; i++)
     {
-        CHECK_EQUAL(offsets[i], expected_offsets[i]);
-        CHECK_EQUAL(lengths[i], expected_lengths[i]);
+        CHECK_EQUAL(begins[i], expected_begins[i]);
+        CHECK_EQUAL(ends[i] - begins[i], expected_lengths[i]);
     }
 
     CHECK_EQUAL(position_of(&stream), start);
@@ -255,8 +255,8 @@ TEST(index_of_a_block_that_was_overwritten_is_corrupt)
     for (size_t i = 0; i < sizeof(overwritten) / sizeof(overwritten[0]); i++)
     {
         aa_log_frame_at(stream.log, 64)->length = overwritten[i];
-        int32_t offsets[2], lengths[2];
-        CHECK_EQUAL(aa_block_index(image, &block, offsets, lengths, NULL), AA_CORRUPT);
+        int32_t begins[2], ends[2];
+        CHECK_EQUAL(aa_block_index(image, &block, begins, ends, NULL), AA_CORRUPT);
     }
     aa_image_release(image);
     close_stream(&stream);
@@ -285,8 +285,8 @@ TEST(blocks_of_a_log_full_of_nonsense_stay_within_their_term)
                 break;
             }
             CHECK(aa_log_term_offset(stream.log, block.position) + block.length <= TERM);
-            static int32_t offsets[TERM / 32], lengths[TERM / 32];
-            CHECK_EQUAL(aa_block_index(image, &block, offsets, lengths, NULL), AA_OK);
+            static int32_t begins[TERM / 32], ends[TERM / 32];
+            CHECK_EQUAL(aa_block_index(image, &block, begins, ends, NULL), AA_OK);
             aa_block_commit(image, &block);
         }
     }

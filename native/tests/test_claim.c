@@ -69,7 +69,7 @@ static void aborts(const char *directory, bool exclusive)
     CHECK_EQUAL(aa_log_frame_at(stream.log, 0)->length, 132);
     CHECK_EQUAL(aa_batch_scan(batch, &image, 1, 0, 10, 10, 1000, NULL), AA_OK);
     CHECK_EQUAL(batch->count, 1);
-    CHECK_EQUAL(memcmp(batch->data, "behind", 6), 0);
+    CHECK_EQUAL(memcmp(batch->messages->data, "behind", 6), 0);
 
     CHECK_EQUAL(aa_claim_abort(claim), AA_ARGUMENT);
     CHECK_EQUAL(aa_claim_commit(claim, UNFRAGMENTED, 0), AA_ARGUMENT);

@@ -64,7 +64,7 @@ TEST(shared_publication_gives_every_message_room_of_its_own)
     for (size_t row = 0; row < batch->count; row++)
     {
         message_t message;
-        memcpy(&message, batch->data + batch->offsets[row], sizeof(message));
+        memcpy(&message, batch->messages->data + batch->messages->offsets[row], sizeof(message));
         CHECK(message.publisher >= 0 && message.publisher < THREADS);
         CHECK_EQUAL(message.sequence, next[message.publisher]++);
     }

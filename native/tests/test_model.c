@@ -174,7 +174,7 @@ static void scan_and_commit(model_t *model)
     if (is_bounded)
     {
         CHECK_EQUAL(aa_batch_scan_image(batch, model->image, limit_position, fragment_limit, max_bytes, NULL), AA_OK);
-        CHECK(batch->count == 0 || batch->stream_positions[batch->count - 1] < limit_position + FIXTURE_MTU);
+        CHECK(batch->count == 0 || batch->messages->rows[batch->count - 1].position < limit_position + FIXTURE_MTU);
     }
     else
     {
@@ -182,8 +182,8 @@ static void scan_and_commit(model_t *model)
     }
     CHECK(batch->fragments <= fragment_limit);
     CHECK(batch->count <= message_limit);
-    CHECK(batch->count <= 1 || batch->nbytes <= max_bytes);
-    CHECK_EQUAL(batch->offsets[batch->count], batch->nbytes);
+    CHECK(batch->count <= 1 || batch->messages->nbytes <= max_bytes);
+    CHECK_EQUAL(batch->messages->offsets[batch->count], batch->messages->nbytes);
     if (has_limits || is_bounded)
     {
         CHECK(batch->count <= model->available - model->committed);
@@ -195,12 +195,12 @@ static void scan_and_commit(model_t *model)
     for (size_t row = 0; row < batch->count; row++)
     {
         const message_t *message = &model->messages[model->committed + row];
-        CHECK_EQUAL(batch->stream_positions[row], message->end_position);
-        CHECK_EQUAL(batch->offsets[row + 1] - batch->offsets[row], message->length);
+        CHECK_EQUAL(batch->messages->rows[row].position, message->end_position);
+        CHECK_EQUAL(batch->messages->offsets[row + 1] - batch->messages->offsets[row], message->length);
         CHECK_EQUAL(
             memcmp(
-                batch->data + batch->offsets[row], content_of(model, message->seed, message->length),
-                (size_t)message->length),
+                batch->messages->data + batch->messages->offsets[row],
+                content_of(model, message->seed, message->length), (size_t)message->length),
             0);
     }
     check_position(model);

@@ -240,8 +240,8 @@ typedef struct
 static void check_row(consumer_t *consumer, size_t row)
 {
     const aa_batch_t *batch = consumer->batch;
-    const uint8_t *message = batch->data + batch->offsets[row];
-    const size_t length = (size_t)(batch->offsets[row + 1] - batch->offsets[row]);
+    const uint8_t *message = batch->messages->data + batch->messages->offsets[row];
+    const size_t length = (size_t)(batch->messages->offsets[row + 1] - batch->messages->offsets[row]);
     head_t head;
     CHECK(length >= sizeof(head));
     memcpy(&head, message, sizeof(head));

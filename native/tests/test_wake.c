@@ -462,7 +462,7 @@ TEST(watcher_loses_no_wake_up)
         for (size_t row = 0; row < batch->count; row++)
         {
             int32_t number;
-            memcpy(&number, batch->data + batch->offsets[row], sizeof(number));
+            memcpy(&number, batch->messages->data + batch->messages->offsets[row], sizeof(number));
             CHECK_EQUAL(number, received++);
         }
         const int64_t before = aa_image_position(watching.image);

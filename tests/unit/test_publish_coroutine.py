@@ -201,6 +201,24 @@ async def test_it_shows_what_it_waits_for(bench: Bench) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_second_await_beside_the_first_is_refused_and_does_not_disturb_it(bench: Bench) -> None:
+    publication, log, limit = bench.add_publication(limit=0)
+    coroutine = publication.publish(b"message", timeout=None)
+
+    async def first() -> None:
+        await coroutine
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first)
+            await anyio.lowlevel.checkpoint()
+            with pytest.raises(RuntimeError, match="being awaited already"):
+                await coroutine
+            limit.value = 1 << 20
+    assert log.messages() == [b"message"]
+
+
+@pytest.mark.anyio
 async def test_an_error_of_its_wait_is_raised_where_it_is_awaited(bench: Bench) -> None:
     publication, _, _ = bench.add_publication(limit=0)
     coroutine = publication.publish(b"message", timeout=0.01)
