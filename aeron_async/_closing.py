@@ -12,6 +12,8 @@ from aeron_async.errors import ForkedClientError
 class ClosedOnExit(ABC):
     """Closed when its `async with` is left."""
 
+    __slots__ = ()
+
     @abstractmethod
     async def aclose(self) -> None:
         """Closes it; again it does nothing."""

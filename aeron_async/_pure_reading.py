@@ -154,6 +154,8 @@ class _ReadAhead:
 class ReadablePath:
     """The hot methods of what is read: a subscription or an image."""
 
+    __slots__ = ("_handles", "_reader")
+
     _reader: Reader
     _handles: Handles
     """The images that are read now."""

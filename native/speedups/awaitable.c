@@ -189,16 +189,6 @@ static PyObject *awaitable_close(aa_awaitable_t *self, PyObject *Py_UNUSED(ignor
     return result;
 }
 
-PyObject *aa_awaitable_await(PyObject *self)
-{
-    if (((aa_awaitable_t *)self)->rest != NULL)
-    {
-        PyErr_SetString(PyExc_RuntimeError, "coroutine is being awaited already");
-        return NULL;
-    }
-    return Py_NewRef(self);
-}
-
 PyMethodDef aa_awaitable_methods[] = {
     {"send", (PyCFunction)awaitable_send, METH_O, NULL},
     {"throw", (PyCFunction)awaitable_throw, METH_VARARGS, NULL},

@@ -37,7 +37,6 @@ void aa_awaitable_clear(aa_awaitable_t *self);
 void aa_awaitable_finalize(aa_awaitable_t *self);
 
 /* The slots and the tables of a type. */
-PyObject *aa_awaitable_await(PyObject *self);
 PyObject *aa_awaitable_next(aa_awaitable_t *self);
 PySendResult aa_awaitable_step(aa_awaitable_t *self, PyObject *sent, PyObject **value);
 extern PyMethodDef aa_awaitable_methods[];
