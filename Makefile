@@ -36,8 +36,8 @@ build: setup ## build the native modules and the driver into the source tree
 demo: build ## send verified messages through a real driver; the last line says ok:
 	@$(PYTHON) examples/demo.py
 
-.PHONY: test test-native test-driver test-python test-py311
-test: test-native test-driver test-python test-py311 ## run every test
+.PHONY: test test-native test-driver test-python test-pure test-py311
+test: test-native test-driver test-python test-pure test-py311 ## run every test
 
 test-native: setup ## run the C core's own tests
 	@$(MAKE) --no-print-directory -C native/tests test
@@ -47,6 +47,15 @@ test-driver: setup require-rust ## run the Rust driver's own tests
 
 test-python: build ## run the Python suite; ARGS="-k name" passes arguments to pytest
 	@$(PYTHON) -m pytest $(ARGS)
+
+# What the two faces of the C core both do.
+MESSAGE_PATH = $(wildcard tests/unit/test_face.py tests/unit/test_publication*.py tests/unit/test_publish_*.py \
+	tests/unit/test_exclusive_publication.py tests/unit/test_claim.py tests/unit/test_batch_publisher.py \
+	tests/unit/receiving tests/system/test_streams_*.py tests/system/test_parity_b_*.py \
+	tests/system/test_parity_c_receiving.py tests/interop/test_streams.py)
+
+test-pure: build ## run the message path's tests without _speedups
+	@AERON_ASYNC_PURE=1 $(PYTHON) -m pytest $(MESSAGE_PATH) $(ARGS)
 
 test-py311: wheel ## run the quick part of the suite on CPython 3.11, from the wheel
 	@scripts/test_py311 tests/unit tests/system/test_client_connect.py

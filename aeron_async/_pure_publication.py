@@ -24,6 +24,8 @@ class PublicationPath(ABC):
     It makes the attempts; what they come to where they do not succeed is the subclass's.
     """
 
+    __slots__ = ("_offer", "_path", "_turn_bytes", "_turn_messages")
+
     def __init__(self, address: int) -> None:
         # The subclass keeps alive what it points to.
         self._path = ffi.cast("aa_publication_t *", address)
@@ -92,7 +94,7 @@ class PublicationPath(ABC):
         self._turn_messages = self._turn_bytes = 0
         return True
 
-    def _offer_rest(self, messages: list[bytes], start: int) -> tuple[int, int] | OfferResult:
+    def _offer_rest(self, messages: Sequence[bytes], start: int) -> tuple[int, int] | OfferResult:
         """Offers the messages from `start` on: how many were appended, and the position after the last of them."""
         position = ffi.new("int64_t *")
         appended = self._offer_joined(messages[start:], position)

@@ -66,6 +66,24 @@ class Publication(PublicationPath, ClosedOnExit):
     the client's loop. Source: Aeron's `ConcurrentPublication`.
     """
 
+    # Without a dict, CPython finds the methods at once.
+    __slots__ = (
+        "__weakref__",
+        "_channel_status_id",
+        "_control",
+        "_handle",
+        "_log",
+        "channel",
+        "initial_term_id",
+        "max_message_length",
+        "max_payload_length",
+        "original_registration_id",
+        "registration_id",
+        "session_id",
+        "stream_id",
+        "term_buffer_length",
+    )
+
     is_exclusive = False
     """Whether only this object appends to its session."""
 
@@ -220,7 +238,7 @@ class Publication(PublicationPath, ClosedOnExit):
         Returns the stream position after the last message (where there is none, the publication's). Raises as
         `publish`; the error's `appended` is how many messages went before it.
         """
-        runs = ((len(run), sum(map(len, run)), partial(self._offer_rest, run)) for run in _in_runs(messages))
+        runs = ((len(run), length, partial(self._offer_rest, run)) for run, length in _in_runs(messages))
         return await self._publish_runs(runs, timeout)
 
     async def publish_array(
@@ -402,17 +420,31 @@ def _through_rotation(attempt: Callable[[], T | OfferResult]) -> T | OfferResult
     return attempt() if result is OfferResult.ADMIN_ACTION else result
 
 
-def _in_runs(messages: Iterable[BytesLike]) -> Iterator[list[bytes]]:
+def _in_runs(messages: Iterable[BytesLike]) -> Iterator[tuple[Sequence[bytes], int]]:
+    """Runs of messages with their length in bytes."""
+    if not isinstance(messages, list | tuple):
+        yield from _gathered(messages)
+        return
+    for begin in range(0, len(messages), _RUN_MESSAGES):
+        run = messages[begin : begin + _RUN_MESSAGES]
+        if set(map(type, run)) == {bytes} and (length := sum(map(len, run))) <= _RUN_BYTES:
+            yield run, length
+        else:
+            yield from _gathered(run)
+
+
+def _gathered(messages: Iterable[BytesLike]) -> Iterator[tuple[list[bytes], int]]:
+    """Runs of messages that are taken, and copied where they could change, one by one."""
     run: list[bytes] = []
     length = 0
     for message in messages:
         run.append(bytes_of(message))
         length += len(run[-1])
         if len(run) == _RUN_MESSAGES or length >= _RUN_BYTES:
-            yield run
+            yield run, length
             run, length = [], 0
     if run:
-        yield run
+        yield run, length
 
 
 class ExclusivePublication(Publication):
@@ -421,10 +453,14 @@ class ExclusivePublication(Publication):
     Obtained from `Client.add_exclusive_publication`. Source: Aeron's `ExclusivePublication`.
     """
 
+    __slots__ = ("revoke_on_close",)
+
     is_exclusive = True
 
-    revoke_on_close = False
-    """Whether closing it, or its client, revokes it; see `revoke`. May be set at any time."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.revoke_on_close = False
+        """Whether closing it, or its client, revokes it; see `revoke`. May be set at any time."""
 
     def append_padding(self, length: int) -> int:
         """Appends a padding frame of `length` bytes and its header, which subscribers pass over, in one attempt.

@@ -1,12 +1,13 @@
 #include "awaitable.h"
 
-void aa_awaitable_init(aa_awaitable_t *self, const aa_state_t *state, const aa_awaitable_kind_t *kind, PyObject **stop)
+#include "completion.h"
+
+void aa_awaitable_init(aa_awaitable_t *self, aa_state_t *state, const aa_awaitable_kind_t *kind)
 {
     self->state = state;
     self->kind = kind;
     self->is_started = false;
     self->rest = NULL;
-    self->stop = stop;
 }
 
 int aa_awaitable_traverse(aa_awaitable_t *self, visitproc visit, void *arg)
@@ -34,48 +35,6 @@ void aa_awaitable_finalize(aa_awaitable_t *self)
         }
         PyErr_Restore(type, value, traceback);
     }
-}
-
-/* --- how it ends ----------------------------------------------------------------------------------------- */
-
-#if PY_VERSION_HEX >= 0x030C0000
-/* Whether nobody has kept it or added to it since it was raised. */
-static bool is_as_new(PyObject *exception)
-{
-    const PyBaseExceptionObject *stop = (PyBaseExceptionObject *)exception;
-    return Py_REFCNT(exception) == 1 && stop->traceback == NULL && stop->context == NULL && stop->cause == NULL &&
-           stop->dict == NULL;
-}
-#endif
-
-/* From CPython 3.12 on an await goes by tp_iternext, so that every one ends with a StopIteration, of which making one
- * anew would be the dearest part. Takes over the reference to value. */
-static void raise_stop(PyObject **cache, PyObject *value)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    if (*cache == NULL || !is_as_new(*cache))
-    {
-        Py_XSETREF(*cache, PyObject_CallNoArgs(PyExc_StopIteration));
-        if (*cache == NULL)
-        {
-            Py_DECREF(value);
-            return;
-        }
-    }
-    PyStopIterationObject *stop = (PyStopIterationObject *)*cache;
-    Py_XSETREF(stop->value, value);
-    PyErr_SetRaisedException(Py_NewRef(stop));
-#else
-    (void)cache;
-    /* By an instance: a value that is a tuple or an exception would be taken for something else. */
-    PyObject *stop = PyObject_CallOneArg(PyExc_StopIteration, value);
-    Py_DECREF(value);
-    if (stop != NULL)
-    {
-        PyErr_SetObject(PyExc_StopIteration, stop);
-        Py_DECREF(stop);
-    }
-#endif
 }
 
 /* --- steps ----------------------------------------------------------------------------------------------- */
@@ -135,12 +94,7 @@ PySendResult aa_awaitable_step(aa_awaitable_t *self, PyObject *sent, PyObject **
 PyObject *aa_awaitable_next(aa_awaitable_t *self)
 {
     PyObject *value;
-    if (aa_awaitable_step(self, Py_None, &value) == PYGEN_RETURN)
-    {
-        raise_stop(self->stop, value);
-        return NULL;
-    }
-    return value;
+    return aa_awaitable_step(self, Py_None, &value) == PYGEN_RETURN ? aa_completion_stop(self->state, value) : value;
 }
 
 static PyObject *awaitable_send(aa_awaitable_t *self, PyObject *sent)
@@ -148,10 +102,14 @@ static PyObject *awaitable_send(aa_awaitable_t *self, PyObject *sent)
     PyObject *value;
     if (aa_awaitable_step(self, sent, &value) == PYGEN_RETURN)
     {
-        PyObject *cache = NULL;
-        raise_stop(&cache, value);
-        Py_XDECREF(cache);
-        return NULL;
+        /* By an instance: a value that is a tuple or an exception would be taken for something else. */
+        PyObject *stop = PyObject_CallOneArg(PyExc_StopIteration, value);
+        if (stop != NULL)
+        {
+            PyErr_SetObject(PyExc_StopIteration, stop);
+            Py_DECREF(stop);
+        }
+        Py_CLEAR(value);
     }
     return value;
 }
@@ -223,7 +181,14 @@ static PyObject *flag_of_rest(const aa_awaitable_t *self, void *name)
     return self->rest != NULL ? PyObject_GetAttrString(self->rest, name) : Py_NewRef(Py_False);
 }
 
+/* inspect.iscoroutine asks for it, and what starts tasks may ask that. */
+static PyObject *class_of(const aa_awaitable_t *Py_UNUSED(self), void *Py_UNUSED(closure))
+{
+    return Py_NewRef((PyObject *)&PyCoro_Type);
+}
+
 PyGetSetDef aa_awaitable_attributes[] = {
+    {"__class__", (getter)class_of, NULL, NULL, NULL},
     {"__name__", (getter)name_of, NULL, NULL, NULL},
     {"__qualname__", (getter)qualified_name_of, NULL, NULL, NULL},
     {"cr_await", (getter)awaited_by, NULL, NULL, NULL},

@@ -23,14 +23,14 @@ typedef struct
 struct aa_awaitable
 {
     PyObject_HEAD;
-    const aa_state_t *state;
+    aa_state_t *state;
     const aa_awaitable_kind_t *kind;
     bool is_started;
     PyObject *rest;
     PyObject **stop; /* what it ends with, kept by whoever makes one after the other of these */
 };
 
-void aa_awaitable_init(aa_awaitable_t *self, const aa_state_t *state, const aa_awaitable_kind_t *kind, PyObject **stop);
+void aa_awaitable_init(aa_awaitable_t *self, aa_state_t *state, const aa_awaitable_kind_t *kind);
 int aa_awaitable_traverse(aa_awaitable_t *self, visitproc visit, void *arg);
 void aa_awaitable_clear(aa_awaitable_t *self);
 /* Warns where nobody has awaited it. */

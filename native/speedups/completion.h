@@ -4,8 +4,12 @@
 
 #include "module.h"
 
-/* For tp_iternext and send(): turns what a step has come to into what they return. Takes over the reference to value.
- */
-PyObject *aa_completion_of(const aa_state_t *state, PySendResult result, PyObject *value);
+/* For tp_iternext, which `await` calls: NULL, with the StopIteration that carries value, or with an exception. Takes
+ * over the reference to value.
+ *
+ * To make an exception costs more than all the rest of an await that need not wait. The interpreter takes the value out
+ * and drops it, so the next one can be the same; one that somebody has kept, or that has come by a traceback or a
+ * context, is left to them. */
+PyObject *aa_completion_stop(aa_state_t *state, PyObject *value);
 
 #endif

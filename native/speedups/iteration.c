@@ -13,14 +13,13 @@
 typedef struct
 {
     PyObject_HEAD;
-    const aa_state_t *state;
+    aa_state_t *state;
     aa_readable_path_t *source;
     aa_reader_path_t *reader;
     aa_iteration_kind_t kind;
     size_t limit;
     size_t max_bytes;
     Py_ssize_t left; /* of its turn */
-    PyObject *stop;  /* the StopIteration that its steps end with */
     void *spare;     /* the memory of a step, for the next one */
 } iteration_t;
 
@@ -161,7 +160,7 @@ static PyObject *iteration_anext(iteration_t *self)
             return NULL;
         }
     }
-    aa_awaitable_init(&step->awaitable, self->state, &STEP, &self->stop);
+    aa_awaitable_init(&step->awaitable, self->state, &STEP);
     step->iteration = (iteration_t *)Py_NewRef(self);
     PyObject_GC_Track(step);
     return (PyObject *)step;
@@ -214,7 +213,6 @@ PyObject *aa_iteration_new(aa_readable_path_t *source, aa_iteration_kind_t kind,
         self->limit = limit;
         self->max_bytes = max_bytes;
         self->left = TURN;
-        self->stop = NULL;
         self->spare = NULL;
         PyObject_GC_Track(self);
     }
@@ -226,7 +224,6 @@ static int iteration_traverse(iteration_t *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(self->source);
     Py_VISIT(self->reader);
-    Py_VISIT(self->stop);
     return 0;
 }
 
@@ -236,7 +233,6 @@ static void iteration_dealloc(iteration_t *self)
     PyObject_GC_UnTrack(self);
     Py_DECREF(self->source);
     Py_DECREF(self->reader);
-    Py_XDECREF(self->stop);
     if (self->spare != NULL)
     {
         PyObject_GC_Del(self->spare);
@@ -255,7 +251,7 @@ static PyObject *iteration_begin_turn(iteration_t *self, PyObject *Py_UNUSED(ign
 {
     self->left = TURN;
     /* What it delivered last need not be kept while it waits. */
-    Py_CLEAR(self->stop);
+    Py_CLEAR(self->state->stop);
     Py_RETURN_NONE;
 }
 

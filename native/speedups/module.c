@@ -1,12 +1,14 @@
 #include "module.h"
 
+#include "coroutine_method.h"
 #include "fingerprint.h"
 
 #include <stddef.h>
 
 static int (*const CONCEPTS[])(PyObject *) = {
-    aa_payload_add, aa_publishing_add, aa_publication_path_add, aa_header_add,        aa_read_message_add,
-    aa_pin_add,     aa_batch_path_add, aa_reader_path_add,      aa_readable_path_add, aa_iteration_add,
+    aa_payload_add,     aa_coroutine_method_ready, aa_publishing_add, aa_publication_path_add,
+    aa_header_add,      aa_read_message_add,       aa_pin_add,        aa_batch_path_add,
+    aa_reader_path_add, aa_readable_path_add,      aa_iteration_add,
 };
 
 static const struct
@@ -68,18 +70,6 @@ static int execute(PyObject *module)
 PyTypeObject *aa_module_make_type(PyObject *module, PyType_Spec *spec)
 {
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
-}
-
-int aa_module_add_type(PyObject *module, PyType_Spec *spec)
-{
-    PyTypeObject *type = aa_module_make_type(module, spec);
-    if (type == NULL)
-    {
-        return -1;
-    }
-    const int result = PyModule_AddType(module, type);
-    Py_DECREF(type);
-    return result;
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)

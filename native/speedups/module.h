@@ -33,8 +33,10 @@ typedef struct
     PyObject *view_of;        /* aeron_async._buffers.view_of */
     PyObject *client_timeout; /* aeron_async._control.CLIENT_TIMEOUT */
     PyObject *zero;
+    PyObject *stop; /* of aa_completion_stop */
     PyObject *batch_iterator_type;
     PyObject *batch_path_type;
+    PyObject *coroutine_method_type;
     PyObject *header_type;
     PyObject *iteration_type;
     PyObject *message_type;
@@ -53,9 +55,8 @@ static inline aa_state_t *aa_module_state(PyObject *module)
  * the type. */
 aa_state_t *aa_module_state_of(PyTypeObject *type);
 
-/* Makes a type of this module and, where the package uses it by name, adds it to the module. A new reference. */
+/* Makes a type of this module: a new reference, or NULL with an exception. */
 PyTypeObject *aa_module_make_type(PyObject *module, PyType_Spec *spec);
-int aa_module_add_type(PyObject *module, PyType_Spec *spec);
 
 /* One a concept: each adds its types and fills its part of the state. */
 int aa_batch_path_add(PyObject *module);

@@ -1,6 +1,7 @@
 #include "publication_path.h"
 
 #include "arguments.h"
+#include "coroutine_method.h"
 #include "docstrings.h"
 #include "publishing.h"
 
@@ -123,8 +124,9 @@ static PyObject *path_offer(aa_publication_path_t *self, PyObject *const *args, 
     return result > 0 ? PyLong_FromLongLong(result) : aa_publication_path_refused(self, result, length);
 }
 
-static PyObject *path_publish(aa_publication_path_t *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *path_publish(PyObject *object, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
+    aa_publication_path_t *self = (aa_publication_path_t *)object;
     PyObject *values[3] = {NULL, NULL, NULL};
     if (nargs == 1 && names == NULL)
     {
@@ -404,7 +406,6 @@ static PyMethodDef path_methods[] = {
     FAST_METHOD(offer, path_offer),
     FAST_METHOD(offer_array, path_offer_array),
     FAST_METHOD(offer_many, path_offer_many),
-    FAST_METHOD(publish, path_publish),
     {"_is_turn_over", (PyCFunction)path_is_turn_over, METH_VARARGS, AA_DOC_PublicationPath__is_turn_over},
     {"_offer_rest", (PyCFunction)path_offer_rest, METH_VARARGS, AA_DOC_PublicationPath__offer_rest},
     {NULL, NULL, 0, NULL},
@@ -424,5 +425,16 @@ static PyType_Spec path_spec = {
 
 int aa_publication_path_add(PyObject *module)
 {
-    return aa_module_add_type(module, &path_spec);
+    PyTypeObject *type = aa_module_make_type(module, &path_spec);
+    if (type == NULL)
+    {
+        return -1;
+    }
+    int result = aa_coroutine_method_add(module, type, "publish", path_publish, AA_DOC_PublicationPath_publish);
+    if (result == 0)
+    {
+        result = PyModule_AddType(module, type);
+    }
+    Py_DECREF(type);
+    return result;
 }
