@@ -118,7 +118,7 @@ static int to_size(PyObject *argument, size_t *size)
     {
         return 0;
     }
-    PyObject *number = PyNumber_Index(argument);
+    PyObject *number = PyLong_CheckExact(argument) ? Py_NewRef(argument) : PyNumber_Index(argument);
     if (number == NULL)
     {
         return -1;

@@ -311,7 +311,10 @@ static Py_ssize_t poll_images(aa_reader_path_t *self, const aa_images_t *images,
 
 Py_ssize_t aa_reader_path_poll(aa_reader_path_t *self, const aa_images_t *images, PyObject *handler, size_t limit)
 {
-    drop_ahead(self);
+    if (self->ahead_source != NULL)
+    {
+        drop_ahead(self);
+    }
     /* Handlers may bring about that the images are exchanged for others. */
     const aa_images_t kept = {Py_NewRef(images->handles), images->images, images->count};
     const Py_ssize_t fragments = poll_images(self, &kept, handler, limit);
