@@ -12,7 +12,7 @@ from aeron_async._native import ffi, lib
 
 # The layout of aa_row_t.
 _ROW = struct.Struct("=iBBhiiiiqqii")
-ROW_LENGTH = _ROW.size
+_ROW_LENGTH = _ROW.size
 _unpack: Callable[[bytes], tuple[int, ...]] = _ROW.unpack
 
 # More bytes are not turned into objects at once.
@@ -122,10 +122,10 @@ class Header:
         return _unpack(self._row)[:-1]
 
 
-def header_of(row: bytes) -> Header:
-    """The header that a row (`aa_row_t`) tells."""
+def header_of(rows: bytes, index: int) -> Header:
+    """The header that one of several rows (`aa_row_t`) tells."""
     header = Header.__new__(Header)
-    header._row = row
+    header._row = rows[_ROW_LENGTH * index : _ROW_LENGTH * (index + 1)]
     return header
 
 
@@ -141,7 +141,7 @@ class Message:
     @property
     def header(self) -> Header:
         """The header that the payload came with."""
-        return header_of(self._row)
+        return header_of(self._row, 0)
 
     def __bytes__(self) -> bytes:
         return self.payload
@@ -156,9 +156,10 @@ class Message:
 class BatchPath:
     """What a batch is made of, over messages (`aa_received_t`) that were taken from a native batch."""
 
-    __slots__ = ("_received",)
+    __slots__ = ("_received", "_rows")
 
     _received: Any
+    _rows: bytes | None
 
     @property
     def nbytes(self) -> int:
@@ -188,7 +189,9 @@ class BatchPath:
         return bytes(ffi.buffer(column))
 
     def _header(self, index: int) -> Header:
-        return header_of(bytes(ffi.buffer(self._received.rows + index, ROW_LENGTH)))
+        if self._rows is None:
+            self._rows = rows_of(self._received)
+        return header_of(self._rows, index)
 
     def _view(self, data: Any, length: int) -> memoryview:
         return pinned(data, length, self._received).toreadonly()
@@ -220,7 +223,13 @@ def batch_of(received: Any, batch_type: type[BatchPath]) -> Any:
     """A batch of messages that were taken from a native batch."""
     batch = batch_type.__new__(batch_type)
     batch._received = ffi.gc(received, lib.aa_received_release)
+    batch._rows = None
     return batch
+
+
+def rows_of(received: Any) -> bytes:
+    """All rows."""
+    return bytes(ffi.buffer(received.rows, _ROW_LENGTH * received.count))
 
 
 def payloads_of(received: Any) -> tuple[bytes, ...] | list[bytes]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from aeron_async._native import ffi, lib
-from aeron_async._pure_messages import ROW_LENGTH, BatchPath, Header, Message, batch_of, header_of, payloads_of
+from aeron_async._pure_messages import BatchPath, Header, Message, batch_of, header_of, payloads_of, rows_of
 
 if TYPE_CHECKING:
     from aeron_async._reader import Handles, Reader
@@ -144,15 +144,16 @@ class _ReadAhead:
         self._rows: bytes | None = None
 
     def header(self, index: int) -> Header:
-        rows = self._rows
-        if rows is None:
+        if self._rows is None:
             # The native batch holds them as long as this is the read-ahead.
-            self._rows = rows = bytes(ffi.buffer(self.native.messages.rows, ROW_LENGTH * self.count))
-        return header_of(rows[ROW_LENGTH * index : ROW_LENGTH * (index + 1)])
+            self._rows = rows_of(self.native.messages)
+        return header_of(self._rows, index)
 
 
 class ReadablePath:
     """The hot methods of what is read: a subscription or an image."""
+
+    __slots__ = ("_handles", "_reader")
 
     _reader: Reader
     _handles: Handles

@@ -17,6 +17,8 @@ DEFAULT_BATCH_BYTES = 4 << 20
 class Readable(ReadablePath, ABC):
     """The ways to read that a subscription and an image have in common."""
 
+    __slots__ = ()
+
     @property
     @abstractmethod
     def is_closed(self) -> bool:

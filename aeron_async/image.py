@@ -25,6 +25,21 @@ class Image(Readable):
     Source: Aeron's `Image`. Closed, it keeps its last values.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_control",
+        "_handle",
+        "_log",
+        "correlation_id",
+        "initial_term_id",
+        "join_position",
+        "mtu_length",
+        "session_id",
+        "source_identity",
+        "subscription_registration_id",
+        "term_buffer_length",
+    )
+
     def __init__(
         self,
         handle: Any,

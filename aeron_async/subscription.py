@@ -28,6 +28,21 @@ class Subscription(ClosedOnExit, Readable):
     Obtained from `Client.add_subscription`. One reader at a time. Source: Aeron's `Subscription`.
     """
 
+    # Without a dictionary its methods are found several times as fast.
+    __slots__ = (
+        "__weakref__",
+        "_channel_status",
+        "_channel_status_id",
+        "_closed",
+        "_control",
+        "_images",
+        "_images_changed",
+        "_resolved_endpoint",
+        "channel",
+        "registration_id",
+        "stream_id",
+    )
+
     def __init__(
         self,
         control: Control,

@@ -35,6 +35,7 @@ typedef struct aa_received
     aa_row_t *rows;
     size_t row_capacity;
     size_t data_capacity;
+    size_t length; /* of all this in memory */
 } aa_received_t;
 
 /* Copies of payloads go in steps of this many bytes, so this much of the memory behind data_capacity is there too. */
@@ -51,6 +52,16 @@ void aa_received_release(aa_received_t *messages);
 /* What messages of this size take in memory. */
 size_t aa_received_length(size_t row_count, size_t data_length);
 void aa_received_copy_column(const aa_received_t *messages, size_t field, size_t size, uint8_t *out);
+
+/* The row of a message in one frame, whose length was read. */
+static inline void
+aa_row_set(aa_row_t *row, const aa_log_t *log, const aa_frame_t *frame, int32_t frame_length, int64_t next_position)
+{
+    __builtin_memcpy(row, frame, AA_FRAME_HEADER_LENGTH);
+    row->frame_length = frame_length;
+    row->position = next_position;
+    row->initial_term_id = log->info.initial_term_id;
+}
 
 /* Whether nobody else holds it: acquire pairs with the release of who let go last, whose reads come before whatever is
  * written next. */

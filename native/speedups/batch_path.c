@@ -151,13 +151,16 @@ static PyObject *batch_payload_length(batch_t *self, void *Py_UNUSED(closure))
 static PyObject *batch_buffer(batch_t *self, void *Py_UNUSED(closure))
 {
     aa_received_t *received = self->received;
-    return aa_pin_view(self->state, received, received->data, (Py_ssize_t)received->nbytes, 1, "B");
+    return aa_pin_view(
+        self->state, &AA_HOLDING_RECEIVED, received, received->data, (Py_ssize_t)received->nbytes, 1, "B");
 }
 
 static PyObject *batch_offsets(batch_t *self, void *Py_UNUSED(closure))
 {
     aa_received_t *received = self->received;
-    return aa_pin_view(self->state, received, received->offsets, (Py_ssize_t)received->count + 1, sizeof(int32_t), "i");
+    return aa_pin_view(
+        self->state, &AA_HOLDING_RECEIVED, received, received->offsets, (Py_ssize_t)received->count + 1,
+        sizeof(int32_t), "i");
 }
 
 static PyObject *batch_column(batch_t *self, PyObject *args)

@@ -51,14 +51,37 @@ static PyObject *take_batch(iteration_t *self)
     return batch;
 }
 
-/* The next item; NULL with an exception, or without one where there is none now. Whoever calls it has claimed the
- * reader. */
-static PyObject *take(iteration_t *self)
+/* A message of a length, and what it is told by. */
+static PyObject *item_of(const iteration_t *self, const void *payload, Py_ssize_t length, const aa_row_t *row)
 {
-    if (self->kind == AA_ITERATION_BATCHES)
+    PyObject *bytes = PyBytes_FromStringAndSize(payload, length);
+    return self->kind == AA_ITERATION_MESSAGES ? aa_read_message_new(self->state, bytes, row) : bytes;
+}
+
+/* The next message, where the only image has it in one frame; NULL where it is to be read ahead. */
+static PyObject *take_in_place(iteration_t *self, aa_image_t *image)
+{
+    int64_t position;
+    aa_read_frame_t frame;
+    if (!aa_image_has_frame(image) || aa_image_is_closed(image) || image->builder.is_active ||
+        aa_image_begin_read(image, &position, NULL) != AA_OK || !aa_image_whole_message(image, position, &frame))
     {
-        return take_batch(self);
+        return NULL;
     }
+    const Py_ssize_t length = frame.length - AA_FRAME_HEADER_LENGTH;
+    aa_row_t row;
+    aa_row_set(&row, image->log, frame.header, frame.length, frame.next_position);
+    PyObject *item = item_of(self, frame.header + 1, length, &row);
+    if (item != NULL)
+    {
+        aa_image_advance(image, frame.next_position);
+        self->left -= 1 + (length >> WEIGHT_BITS);
+    }
+    return item;
+}
+
+static PyObject *take_ahead(iteration_t *self)
+{
     aa_reader_path_t *reader = self->reader;
     if (aa_reader_path_next_ahead(reader, (PyObject *)self->source, &self->source->images) <= 0)
     {
@@ -68,17 +91,30 @@ static PyObject *take(iteration_t *self)
     const size_t i = reader->ahead_index;
     const int32_t begin = received->offsets[i];
     const Py_ssize_t length = received->offsets[i + 1] - begin;
-    PyObject *item = PyBytes_FromStringAndSize((const char *)received->data + begin, length);
-    if (self->kind == AA_ITERATION_MESSAGES)
-    {
-        item = aa_read_message_new(self->state, item, &received->rows[i]);
-    }
+    PyObject *item = item_of(self, received->data + begin, length, &received->rows[i]);
     if (item != NULL)
     {
         aa_reader_path_advance(reader);
         self->left -= 1 + (length >> WEIGHT_BITS);
     }
     return item;
+}
+
+/* The next item; NULL with an exception, or without one where there is none now. Whoever calls it has claimed the
+ * reader. */
+static PyObject *take(iteration_t *self)
+{
+    if (self->kind == AA_ITERATION_BATCHES)
+    {
+        return take_batch(self);
+    }
+    const aa_images_t *images = &self->source->images;
+    PyObject *item = NULL;
+    if (images->count == 1 && self->reader->ahead_source == NULL)
+    {
+        item = take_in_place(self, images->images[0]);
+    }
+    return item != NULL || PyErr_Occurred() ? item : take_ahead(self);
 }
 
 /* --- one step -------------------------------------------------------------------------------------------- */

@@ -1,7 +1,5 @@
 #include "payload_view.h"
 
-#include "pin.h"
-
 static void show(PyObject *view, const uint8_t *data, Py_ssize_t length)
 {
     PyMemoryViewObject *object = (PyMemoryViewObject *)view;
@@ -18,7 +16,7 @@ bool aa_payload_view_set(const aa_state_t *state, PyObject **view, const uint8_t
         show(*view, data, length);
         return true;
     }
-    *view = aa_pin_view(state, NULL, data, length, 1, "B");
+    *view = aa_pin_view(state, NULL, NULL, data, length, 1, "B");
     return *view != NULL;
 }
 
@@ -30,7 +28,7 @@ static bool is_as_new(PyObject *view)
            object->weakreflist == NULL && (object->flags & _Py_MEMORYVIEW_RELEASED) == 0;
 }
 
-bool aa_payload_view_end(const aa_state_t *state, PyObject **view, aa_received_t *received)
+bool aa_payload_view_end(const aa_state_t *state, PyObject **view, const aa_holding_t *holding, void *memory)
 {
     if (is_as_new(*view))
     {
@@ -40,7 +38,7 @@ bool aa_payload_view_end(const aa_state_t *state, PyObject **view, aa_received_t
     aa_pin_t *pin = (aa_pin_t *)((PyMemoryViewObject *)*view)->mbuf->master.obj;
     if (pin != NULL)
     {
-        pin->received = aa_received_reference(received);
+        aa_pin_hold(pin, holding, memory);
     }
 
     PyObject *kept = *view;

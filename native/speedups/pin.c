@@ -1,35 +1,65 @@
 #include "pin.h"
 
-PyObject *aa_pin_new(
-    const aa_state_t *state, aa_received_t *received, const void *data, Py_ssize_t length, Py_ssize_t item_size,
-    const char *format)
+static void take_log(void *log)
 {
-    aa_pin_t *self = PyObject_New(aa_pin_t, (PyTypeObject *)state->pin_type);
-    if (self != NULL)
-    {
-        self->received = received == NULL ? NULL : aa_received_reference(received);
-        self->data = data;
-        self->length = length;
-        self->item_size = item_size;
-        self->format = format;
-    }
-    return (PyObject *)self;
+    aa_log_reference(log);
+}
+
+static void release_log(void *log)
+{
+    aa_log_release(log);
+}
+
+static void take_received(void *received)
+{
+    aa_received_reference(received);
+}
+
+static void release_received(void *received)
+{
+    aa_received_release(received);
+}
+
+const aa_holding_t AA_HOLDING_LOG = {take_log, release_log};
+const aa_holding_t AA_HOLDING_RECEIVED = {take_received, release_received};
+
+void aa_pin_hold(aa_pin_t *pin, const aa_holding_t *holding, void *memory)
+{
+    holding->take(memory);
+    pin->holding = holding;
+    pin->memory = memory;
 }
 
 PyObject *aa_pin_view(
-    const aa_state_t *state, aa_received_t *received, const void *data, Py_ssize_t length, Py_ssize_t item_size,
-    const char *format)
+    const aa_state_t *state, const aa_holding_t *holding, void *memory, const void *data, Py_ssize_t count,
+    Py_ssize_t item_size, const char *format)
 {
-    PyObject *pin = aa_pin_new(state, received, data, length, item_size, format);
-    PyObject *view = pin == NULL ? NULL : PyMemoryView_FromObject(pin);
-    Py_XDECREF(pin);
+    aa_pin_t *pin = PyObject_New(aa_pin_t, (PyTypeObject *)state->pin_type);
+    if (pin == NULL)
+    {
+        return NULL;
+    }
+    pin->holding = NULL;
+    pin->data = data;
+    pin->count = count;
+    pin->item_size = item_size;
+    pin->format = format;
+    if (holding != NULL)
+    {
+        aa_pin_hold(pin, holding, memory);
+    }
+    PyObject *view = PyMemoryView_FromObject((PyObject *)pin);
+    Py_DECREF(pin);
     return view;
 }
 
 static void pin_dealloc(aa_pin_t *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    aa_received_release(self->received);
+    if (self->holding != NULL)
+    {
+        self->holding->release(self->memory);
+    }
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -37,7 +67,7 @@ static void pin_dealloc(aa_pin_t *self)
 static int pin_get_buffer(aa_pin_t *self, Py_buffer *view, int flags)
 {
     const Py_ssize_t item_size = self->item_size;
-    if (PyBuffer_FillInfo(view, (PyObject *)self, (void *)self->data, self->length * item_size, 1, flags) < 0)
+    if (PyBuffer_FillInfo(view, (PyObject *)self, (void *)self->data, self->count * item_size, 1, flags) < 0)
     {
         return -1;
     }
@@ -48,7 +78,7 @@ static int pin_get_buffer(aa_pin_t *self, Py_buffer *view, int flags)
     }
     if (view->shape != NULL)
     {
-        view->shape = &self->length;
+        view->shape = &self->count;
     }
     if (view->strides != NULL)
     {

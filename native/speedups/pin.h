@@ -1,4 +1,4 @@
-/* Pins: what memoryviews of received messages hold, so that their memory stays and is not filled again. */
+/* Pins: what memoryviews of the core's memory hold, so that it stays as long as they do. */
 #ifndef AA_PIN_H
 #define AA_PIN_H
 
@@ -6,23 +6,32 @@
 
 #include "received.h"
 
+/* What can be held, and how. */
+typedef struct
+{
+    void (*take)(void *memory);
+    void (*release)(void *memory);
+} aa_holding_t;
+
+extern const aa_holding_t AA_HOLDING_LOG;
+extern const aa_holding_t AA_HOLDING_RECEIVED;
+
 typedef struct
 {
     PyObject_HEAD;
-    aa_received_t *received; /* NULL where another vouches for it */
+    const aa_holding_t *holding; /* NULL as long as somebody else vouches for the memory */
+    void *memory;
     const void *data;
-    Py_ssize_t length;
+    Py_ssize_t count;
     Py_ssize_t item_size;
     const char *format;
 } aa_pin_t;
 
-/* Takes a reference to received, where it is not NULL. A new reference. */
-PyObject *aa_pin_new(
-    const aa_state_t *state, aa_received_t *received, const void *data, Py_ssize_t length, Py_ssize_t item_size,
-    const char *format);
-/* A read-only memoryview of a pin of its own. A new reference. */
+/* A read-only memoryview of `count` items; holding may be NULL. A new reference. */
 PyObject *aa_pin_view(
-    const aa_state_t *state, aa_received_t *received, const void *data, Py_ssize_t length, Py_ssize_t item_size,
-    const char *format);
+    const aa_state_t *state, const aa_holding_t *holding, void *memory, const void *data, Py_ssize_t count,
+    Py_ssize_t item_size, const char *format);
+/* Takes what had no holding. */
+void aa_pin_hold(aa_pin_t *pin, const aa_holding_t *holding, void *memory);
 
 #endif

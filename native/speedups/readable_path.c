@@ -4,9 +4,6 @@
 #include "docstrings.h"
 #include "iteration.h"
 
-/* What one poll copies for its handler at most; the next one reads on. */
-#define POLL_BYTES ((size_t)4 << 20)
-
 #define DEFAULT_FRAGMENT_LIMIT 10
 #define DEFAULT_BATCH_LIMIT 1024
 #define DEFAULT_BATCH_BYTES ((size_t)4 << 20)
@@ -121,7 +118,7 @@ static int to_size(PyObject *argument, size_t *size)
     {
         return 0;
     }
-    PyObject *number = PyNumber_Index(argument);
+    PyObject *number = PyLong_CheckExact(argument) ? Py_NewRef(argument) : PyNumber_Index(argument);
     if (number == NULL)
     {
         return -1;
@@ -144,11 +141,7 @@ static PyObject *readable_poll(aa_readable_path_t *self, PyObject *const *args, 
     }
 
     aa_reader_path_t *reader = (aa_reader_path_t *)Py_NewRef(self->reader);
-    Py_ssize_t fragments = -1;
-    if (aa_reader_path_scan(reader, &self->images, fragment_limit, SIZE_MAX, POLL_BYTES) == 0)
-    {
-        fragments = aa_reader_path_hand_out(reader, values[0]);
-    }
+    Py_ssize_t fragments = aa_reader_path_poll(reader, &self->images, values[0], fragment_limit);
     aa_reader_path_release(reader);
     if (fragments == 0 && aa_reader_path_check_silence(reader, (PyObject *)self, &self->images) < 0)
     {
@@ -242,5 +235,12 @@ static PyType_Spec readable_spec = {
 
 int aa_readable_path_add(PyObject *module)
 {
-    return aa_module_add_type(module, &readable_spec);
+    PyTypeObject *type = aa_module_make_type(module, &readable_spec);
+    if (type == NULL)
+    {
+        return -1;
+    }
+    const int result = PyModule_AddType(module, type);
+    Py_DECREF(type);
+    return result;
 }

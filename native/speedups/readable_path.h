@@ -7,7 +7,7 @@
 typedef struct
 {
     PyObject_HEAD;
-    const aa_state_t *state;
+    aa_state_t *state;
     aa_reader_path_t *reader; /* NULL until it is set */
     aa_images_t images;       /* read now */
 } aa_readable_path_t;

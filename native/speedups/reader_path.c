@@ -8,6 +8,9 @@
 #define AHEAD_MESSAGES 256
 #define AHEAD_BYTES (256 * 1024)
 
+/* What one poll copies for its handler at most; the next one reads on. */
+#define POLL_BYTES ((size_t)4 << 20)
+
 /* A scan that is likely to copy more gives up the GIL. */
 #define LONG_SCAN (256 * 1024)
 
@@ -127,25 +130,42 @@ static size_t next_start(aa_reader_path_t *self, size_t count)
     return self->start;
 }
 
-int aa_reader_path_scan(
-    aa_reader_path_t *self, const aa_images_t *images, size_t fragments, size_t messages, size_t max_bytes)
+static bool has_frames(const aa_images_t *images)
 {
-    Py_CLEAR(self->ahead_source);
-    const size_t start = next_start(self, images->count);
-    int code;
-    if (max_bytes > LONG_SCAN && self->batch->messages->nbytes > LONG_SCAN)
+    for (size_t i = 0; i < images->count; i++)
     {
-        /* The images may be exchanged for others meanwhile. */
-        const aa_images_t kept = {Py_NewRef(images->handles), images->images, images->count};
-        Py_BEGIN_ALLOW_THREADS code =
-            aa_batch_scan(self->batch, kept.images, kept.count, start, fragments, messages, max_bytes, &self->error);
-        Py_END_ALLOW_THREADS Py_DECREF(kept.handles);
+        if (aa_image_has_frame(images->images[i]))
+        {
+            return true;
+        }
     }
-    else
+    return false;
+}
+
+/* As aa_batch_scan. */
+static int scan_from(
+    aa_reader_path_t *self, const aa_images_t *images, size_t start, size_t fragments, size_t messages,
+    size_t max_bytes)
+{
+    if (max_bytes <= LONG_SCAN || self->batch->messages->nbytes <= LONG_SCAN)
     {
-        code = aa_batch_scan(
+        return aa_batch_scan(
             self->batch, images->images, images->count, start, fragments, messages, max_bytes, &self->error);
     }
+    /* The images may be exchanged for others meanwhile. */
+    const aa_images_t kept = {Py_NewRef(images->handles), images->images, images->count};
+    int code;
+    Py_BEGIN_ALLOW_THREADS code =
+        aa_batch_scan(self->batch, kept.images, kept.count, start, fragments, messages, max_bytes, &self->error);
+    Py_END_ALLOW_THREADS Py_DECREF(kept.handles);
+    return code;
+}
+
+/* Reads on from the committed positions. 0, or -1 with an exception. */
+static int scan(aa_reader_path_t *self, const aa_images_t *images, size_t messages, size_t max_bytes)
+{
+    Py_CLEAR(self->ahead_source);
+    const int code = scan_from(self, images, next_start(self, images->count), SIZE_MAX, messages, max_bytes);
     return code != AA_OK && self->batch->count == 0 ? raise_by(self, self->state->str_fail) : 0;
 }
 
@@ -163,7 +183,7 @@ static PyObject *take_batch(aa_reader_path_t *self)
 PyObject *aa_reader_path_read_batch(
     aa_reader_path_t *self, PyObject *source, const aa_images_t *images, size_t limit, size_t max_bytes)
 {
-    if (aa_reader_path_scan(self, images, SIZE_MAX, limit, max_bytes) < 0)
+    if (scan(self, images, limit, max_bytes) < 0)
     {
         return NULL;
     }
@@ -181,36 +201,129 @@ PyObject *aa_reader_path_read_batch(
     return batch;
 }
 
-Py_ssize_t aa_reader_path_hand_out(aa_reader_path_t *self, PyObject *handler)
+/* --- polls ----------------------------------------------------------------------------------------------- */
+
+/* Where the payloads of a poll lie. */
+typedef struct
+{
+    const aa_holding_t *holding;
+    void *memory;
+} place_t;
+
+static bool hand_out(
+    aa_reader_path_t *self, PyObject *handler, const uint8_t *payload, Py_ssize_t length, const aa_row_t *row,
+    const place_t *place)
+{
+    if (!aa_payload_view_set(self->state, &self->payload_view, payload, length) ||
+        !aa_header_set(self->state, &self->header, row))
+    {
+        return false;
+    }
+    PyObject *arguments[] = {NULL, self->payload_view, self->header};
+    PyObject *result = PyObject_Vectorcall(handler, arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    const bool is_ended = aa_payload_view_end(self->state, &self->payload_view, place->holding, place->memory);
+    Py_XDECREF(result);
+    return is_ended && result != NULL;
+}
+
+/* Messages of one frame each, which most are, are handed out where they lie in the log. Stops at whatever else is
+ * there. The number of fragments, or -1. */
+static Py_ssize_t poll_in_place(aa_reader_path_t *self, aa_image_t *image, PyObject *handler, size_t limit)
+{
+    int64_t position;
+    if (!aa_image_has_frame(image) || aa_image_is_closed(image) || image->builder.is_active ||
+        aa_image_begin_read(image, &position, NULL) != AA_OK)
+    {
+        return 0;
+    }
+    aa_log_t *log = image->log;
+    const place_t place = {&AA_HOLDING_LOG, log};
+    const int64_t term_end = position + log->info.term_length;
+    const int64_t stream_end = aa_log_max_possible_position(log);
+    const int64_t end = term_end < stream_end ? term_end : stream_end;
+    Py_ssize_t fragments = 0;
+    bool is_good = true;
+    aa_read_frame_t frame;
+    while (is_good && position < end && (size_t)fragments < limit && aa_image_whole_message(image, position, &frame))
+    {
+        aa_row_t row;
+        aa_row_set(&row, log, frame.header, frame.length, frame.next_position);
+        row.fragment_end = 0;
+        is_good = hand_out(
+            self, handler, (const uint8_t *)(frame.header + 1), frame.length - AA_FRAME_HEADER_LENGTH, &row, &place);
+        position = frame.next_position;
+        fragments++;
+    }
+    aa_image_advance(image, position);
+    return is_good ? fragments : -1;
+}
+
+/* Hands out what the last scan found, which is committed as far as it was. */
+static bool poll_found(aa_reader_path_t *self, PyObject *handler)
 {
     aa_batch_t *batch = self->batch;
-    aa_received_t *received = batch->messages;
-    const size_t count = batch->count;
-    const Py_ssize_t fragments = (Py_ssize_t)batch->fragments;
+    const aa_received_t *received = batch->messages;
+    const place_t place = {&AA_HOLDING_RECEIVED, batch->messages};
     size_t taken = 0;
     bool is_good = true;
-    while (is_good && taken < count)
+    while (is_good && taken < batch->count)
     {
         const size_t i = taken++;
         const int32_t begin = received->offsets[i];
-        PyObject *result = NULL;
-        if (aa_payload_view_set(
-                self->state, &self->payload_view, received->data + begin, received->offsets[i + 1] - begin) &&
-            aa_header_set(self->state, &self->header, &received->rows[i]))
-        {
-            PyObject *arguments[] = {NULL, self->payload_view, self->header};
-            result = PyObject_Vectorcall(handler, arguments + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-        }
-        is_good = aa_payload_view_end(self->state, &self->payload_view, received) && result != NULL;
-        Py_XDECREF(result);
+        is_good = hand_out(
+            self, handler, received->data + begin, received->offsets[i + 1] - begin, &received->rows[i], &place);
     }
+    aa_batch_commit(batch, taken);
+    aa_batch_clear(batch);
+    return is_good;
+}
+
+static Py_ssize_t poll_images(aa_reader_path_t *self, const aa_images_t *images, PyObject *handler, size_t limit)
+{
+    const size_t start = next_start(self, images->count);
+    Py_ssize_t fragments = 0;
+    for (size_t i = 0; i < images->count && (size_t)fragments < limit; i++)
+    {
+        const size_t next = start + i;
+        const Py_ssize_t found = poll_in_place(
+            self, images->images[next < images->count ? next : next - images->count], handler,
+            limit - (size_t)fragments);
+        if (found < 0)
+        {
+            return -1;
+        }
+        fragments += found;
+    }
+    if ((size_t)fragments == limit || !has_frames(images))
+    {
+        return fragments;
+    }
+
+    /* What is in several frames, and whatever else there may be. */
+    if (scan_from(self, images, start, limit - (size_t)fragments, SIZE_MAX, POLL_BYTES) != AA_OK && fragments == 0 &&
+        self->batch->count == 0)
+    {
+        return raise_by(self, self->state->str_fail);
+    }
+    fragments += (Py_ssize_t)self->batch->fragments;
+    return poll_found(self, handler) ? fragments : -1;
+}
+
+Py_ssize_t aa_reader_path_poll(aa_reader_path_t *self, const aa_images_t *images, PyObject *handler, size_t limit)
+{
+    if (self->ahead_source != NULL)
+    {
+        drop_ahead(self);
+    }
+    /* Handlers may bring about that the images are exchanged for others. */
+    const aa_images_t kept = {Py_NewRef(images->handles), images->images, images->count};
+    const Py_ssize_t fragments = poll_images(self, &kept, handler, limit);
     if (self->payload_view != NULL)
     {
         aa_payload_view_rest(self->payload_view);
     }
-    aa_batch_commit(batch, taken);
-    aa_batch_clear(batch);
-    return is_good ? fragments : -1;
+    Py_DECREF(kept.handles);
+    return fragments;
 }
 
 /* --- reading ahead --------------------------------------------------------------------------------------- */
@@ -221,7 +334,7 @@ int aa_reader_path_next_ahead(aa_reader_path_t *self, PyObject *source, const aa
     {
         return 1;
     }
-    if (aa_reader_path_scan(self, images, SIZE_MAX, AHEAD_MESSAGES, AHEAD_BYTES) < 0)
+    if (scan(self, images, AHEAD_MESSAGES, AHEAD_BYTES) < 0)
     {
         return -1;
     }

@@ -38,12 +38,10 @@ static inline int aa_reader_path_claim(aa_reader_path_t *self, PyObject *owner);
 static inline void aa_reader_path_release(aa_reader_path_t *self);
 
 /* As the methods of the Python twin. Whoever calls them has claimed the reader. */
-int aa_reader_path_scan(
-    aa_reader_path_t *self, const aa_images_t *images, size_t fragments, size_t messages, size_t max_bytes);
 PyObject *aa_reader_path_read_batch(
     aa_reader_path_t *self, PyObject *source, const aa_images_t *images, size_t limit, size_t max_bytes);
 /* The number of fragments, or -1. */
-Py_ssize_t aa_reader_path_hand_out(aa_reader_path_t *self, PyObject *handler);
+Py_ssize_t aa_reader_path_poll(aa_reader_path_t *self, const aa_images_t *images, PyObject *handler, size_t limit);
 /* Whether there is a next message for iterations over source; -1 with an exception. */
 int aa_reader_path_next_ahead(aa_reader_path_t *self, PyObject *source, const aa_images_t *images);
 void aa_reader_path_advance(aa_reader_path_t *self);

@@ -74,7 +74,7 @@ static bool begin_messages(batch_t *batch)
     {
         const size_t next = (batch->filled + i) % POOL_COUNT;
         aa_received_t *messages = batch->pool[next];
-        if (messages != NULL && aa_received_length(messages->row_capacity, messages->data_capacity) > POOL_LENGTH_MAX)
+        if (messages != NULL && messages->length > POOL_LENGTH_MAX)
         {
             aa_received_release(messages);
             batch->pool[next] = NULL;
@@ -278,10 +278,7 @@ static bool take_whole_messages(scan_t *scan, int64_t end)
         offset += (int32_t)aa_align(length, AA_FRAME_ALIGNMENT);
 
         aa_row_t *row = &messages->rows[messages->count];
-        memcpy(row, frame, AA_FRAME_HEADER_LENGTH);
-        row->frame_length = length;
-        row->position = term_position + offset;
-        row->initial_term_id = log->info.initial_term_id;
+        aa_row_set(row, log, frame, length, term_position + offset);
         row->fragment_end = (int32_t)(fragments + messages->count - first_row + 1);
 
         const int32_t payload_length = length - AA_FRAME_HEADER_LENGTH;
@@ -367,13 +364,10 @@ static void add_row(scan_t *scan, const aa_read_frame_t *last)
     }
 
     aa_row_t *row = &messages->rows[messages->count];
-    memcpy(row, last->header, AA_FRAME_HEADER_LENGTH);
-    row->frame_length = length + AA_FRAME_HEADER_LENGTH;
+    aa_row_set(row, log, last->header, length + AA_FRAME_HEADER_LENGTH, last->next_position);
     row->flags = last->flags | AA_FRAME_BEGIN;
     row->term_id = aa_log_term_id(log, message->first_position);
     row->term_offset = aa_log_term_offset(log, message->first_position);
-    row->position = last->next_position;
-    row->initial_term_id = log->info.initial_term_id;
     row->fragment_end = (int32_t)scan->batch->found.fragments;
     add_length(messages, length);
 
@@ -518,14 +512,15 @@ static int begin_scan(
     scan_t *scan, aa_batch_t *found, size_t fragment_limit, size_t message_limit, size_t max_bytes, aa_error_t *error)
 {
     aa_batch_clear(found);
-    *scan = (scan_t){
-        .batch = (batch_t *)found,
-        .fragment_limit = fragment_limit,
-        .message_limit = message_limit,
-        .max_bytes = smaller(max_bytes, BYTES_MAX),
-        .limit_position = INT64_MAX,
-        .error = error,
-    };
+    /* begin_image sets the rest; zeroing all of it would cost more than a scan that finds nothing. */
+    scan->batch = (batch_t *)found;
+    scan->cursor = 0;
+    scan->fragment_limit = fragment_limit;
+    scan->message_limit = message_limit;
+    scan->max_bytes = smaller(max_bytes, BYTES_MAX);
+    scan->limit_position = INT64_MAX;
+    scan->is_full = false;
+    scan->error = error;
     return begin_messages(scan->batch) ? AA_OK : out_of_memory(error);
 }
 
@@ -541,8 +536,10 @@ int aa_batch_scan(
     }
     for (size_t i = 0; i < image_count && result == AA_OK && is_within_limits(&scan, INT64_MAX); i++)
     {
-        scan.image = images[(start + i) % image_count];
-        if (!aa_image_is_closed(scan.image))
+        /* Without a division, which would be the dearest part of a scan that finds little. */
+        const size_t next = start + i;
+        scan.image = images[next < image_count ? next : next % image_count];
+        if (aa_image_has_frame(scan.image) && !aa_image_is_closed(scan.image))
         {
             result = scan_image(&scan);
         }
@@ -595,7 +592,7 @@ aa_received_t *aa_batch_take(aa_batch_t *found)
 {
     aa_received_t *messages = found->messages;
     const size_t needed = aa_received_length(messages->count, messages->nbytes);
-    return aa_received_length(messages->row_capacity, messages->data_capacity) <= 2 * needed
+    return messages->length <= 2 * needed
                ? aa_received_reference(messages)
                : aa_received_copy(messages, messages->nbytes, messages->count, messages->nbytes);
 }

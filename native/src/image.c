@@ -57,11 +57,6 @@ void aa_image_release(aa_image_t *image)
     }
 }
 
-static int64_t current_position(const aa_image_t *image)
-{
-    return atomic_load_explicit(image->position, memory_order_acquire);
-}
-
 static int64_t current_end_of_stream_position(const aa_image_t *image)
 {
     return atomic_load_explicit(&image->log->metadata->end_of_stream_position, memory_order_acquire);
@@ -76,27 +71,16 @@ void aa_image_close(aa_image_t *image)
 {
     if (!aa_image_is_closed(image))
     {
-        image->last_position = current_position(image);
+        image->last_position = aa_image_current_position(image);
         image->last_end_of_stream_position = current_end_of_stream_position(image);
         image->last_is_publication_revoked = is_revoked_now(image);
         atomic_store_explicit(&image->is_closed, true, memory_order_release);
     }
 }
 
-/* Acquire pairs with the release in close: whoever sees it closed sees the last values. */
-bool aa_image_is_closed(const aa_image_t *image)
-{
-    return atomic_load_explicit(&image->is_closed, memory_order_acquire);
-}
-
 int64_t aa_image_join_position(const aa_image_t *image)
 {
     return image->join_position;
-}
-
-int64_t aa_image_position(const aa_image_t *image)
-{
-    return aa_image_is_closed(image) ? image->last_position : current_position(image);
 }
 
 bool aa_image_is_end_of_stream(const aa_image_t *image)
@@ -121,46 +105,11 @@ bool aa_image_is_publication_revoked(const aa_image_t *image)
     return aa_image_is_closed(image) ? image->last_is_publication_revoked : is_revoked_now(image);
 }
 
-bool aa_image_is_within_message(const aa_image_t *image)
+int aa_image_refuse_position(const aa_image_t *image, int64_t position, aa_error_t *error)
 {
-    return image->builder.is_active && image->builder.next_position == aa_image_position(image);
-}
-
-bool aa_image_has_frame(const aa_image_t *image)
-{
-    const int64_t position = current_position(image);
-    if (!aa_log_is_position_valid(image->log, position))
-    {
-        return true;
-    }
-    return position < aa_log_max_possible_position(image->log) &&
-           atomic_load_explicit(&aa_log_frame_at(image->log, position)->length, memory_order_acquire) > 0;
-}
-
-int aa_image_begin_read(aa_image_t *image, int64_t *position, aa_error_t *error)
-{
-    *position = aa_image_position(image);
-    if (!aa_log_is_position_valid(image->log, *position))
-    {
-        return aa_error_set(
-            error, AA_CORRUPT, "subscriber position %lld, term length %d", (long long)*position,
-            image->log->info.term_length);
-    }
-    if (!aa_image_is_within_message(image))
-    {
-        aa_builder_reset(&image->builder);
-    }
-    image->epoch++;
-    return AA_OK;
-}
-
-void aa_image_advance(aa_image_t *image, int64_t position)
-{
-    if (!aa_image_is_closed(image) && position > current_position(image))
-    {
-        /* Release: the driver may clean and reuse what lies before, so all reads of it come first. */
-        atomic_store_explicit(image->position, position, memory_order_release);
-    }
+    return aa_error_set(
+        error, AA_CORRUPT, "subscriber position %lld, term length %d", (long long)position,
+        image->log->info.term_length);
 }
 
 bool aa_builder_append(aa_builder_t *builder, const uint8_t *data, size_t length)
@@ -187,10 +136,4 @@ bool aa_builder_append(aa_builder_t *builder, const uint8_t *data, size_t length
     }
     builder->length = needed;
     return true;
-}
-
-void aa_builder_reset(aa_builder_t *builder)
-{
-    builder->length = 0;
-    builder->is_active = false;
 }

@@ -21,7 +21,8 @@ size_t aa_received_length(size_t row_count, size_t data_length)
 
 aa_received_t *aa_received_create(size_t row_capacity, size_t data_capacity)
 {
-    aa_received_t *messages = malloc(aa_received_length(row_capacity, data_capacity));
+    const size_t length = aa_received_length(row_capacity, data_capacity);
+    aa_received_t *messages = malloc(length);
     if (messages == NULL)
     {
         return NULL;
@@ -34,6 +35,7 @@ aa_received_t *aa_received_create(size_t row_capacity, size_t data_capacity)
         .data = memory + data_begin(row_capacity),
         .row_capacity = row_capacity,
         .data_capacity = data_capacity,
+        .length = length,
     };
     atomic_init(&messages->references, 1);
     messages->offsets[0] = 0;
