@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from aeron_async._control import Control
 from aeron_async._core import check, raise_for
 from aeron_async._native import ffi, lib
-from aeron_async._waker import Place
+from aeron_async._waker import ImagesPlace
 from aeron_async.action import Action
 from aeron_async.batch import Header, MessageBatch
 from aeron_async.errors import SubscriptionClosedError
@@ -68,16 +68,22 @@ class Reader:
     Every way to read starts from the committed positions, so that calls of different kinds may follow each other.
     """
 
-    def __init__(self, control: Control, idle: IdleStrategy | None = None) -> None:
-        """`idle` is how the reader waits, by default as its client does."""
+    def __init__(
+        self, control: Control, *, idle: IdleStrategy | None = None, local_stream_id: int | None = None
+    ) -> None:
+        """`idle` is how the reader waits, by default as its client does.
+
+        `local_stream_id` is the stream's id where its publishers are on the same driver.
+        """
         self._control = control
         self._idle = idle
+        self._local_stream_id = local_stream_id
         self._error = ffi.new("aa_error_t *")
         self._native = ffi.gc(lib.aa_batch_create(), lib.aa_batch_release)
         self._start = 0
         self._ahead: ReadAhead | None = None
         self._owner: object | None = None
-        self._place: Place | None = None
+        self._place: ImagesPlace | None = None
 
     # --- who reads ---------------------------------------------------------------------------------------------
 
@@ -262,11 +268,11 @@ class Reader:
             return True
         raise error
 
-    async def park(self, source: Source) -> None:
-        """Returns when `source` may have something to read, or its images or its state have changed."""
+    def park(self, source: Source) -> Awaitable[None]:
+        """What returns when `source` may have something to read, or its images or its state have changed."""
         if self._place is None:
-            self._place = self._control.waiting_place(self._idle)
-        await self._place.wait_images(source._handles.array, source._handles.count)
+            self._place = self._control.waiting_place(self._idle, self._local_stream_id)
+        return self._place.wait_images(source._handles.array, source._handles.count)
 
     def wake(self) -> None:
         """Somebody who is parked looks again."""

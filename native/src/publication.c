@@ -30,6 +30,7 @@ int aa_publication_create(
         return aa_error_system(error, ENOMEM, "no memory for a publication");
     }
     atomic_init(&created->references, 1);
+    aa_waiters_init(&created->waiters);
     created->log = aa_log_reference(log);
     created->cnc = aa_cnc_reference(cnc);
     created->session_id = session_id;
@@ -58,6 +59,7 @@ void aa_publication_release(aa_publication_t *publication)
 {
     if (publication != NULL && aa_references_drop(&publication->references))
     {
+        aa_waiters_destroy(&publication->waiters);
         aa_log_release(publication->log);
         aa_cnc_release(publication->cnc);
         free(publication);
@@ -107,6 +109,17 @@ int64_t aa_publication_channel_status(const aa_publication_t *publication)
 {
     return aa_publication_is_closed(publication) ? publication->last_channel_status
                                                  : current_channel_status(publication);
+}
+
+int aa_publication_add_waiter(
+    aa_publication_t *publication, int32_t counter_id, int64_t registration_id, int descriptor)
+{
+    return aa_waiters_add(&publication->waiters, publication->cnc, counter_id, registration_id, descriptor);
+}
+
+void aa_publication_remove_waiter(aa_publication_t *publication, int64_t registration_id)
+{
+    aa_waiters_remove(&publication->waiters, registration_id);
 }
 
 int32_t aa_publication_max_payload_length(const aa_publication_t *publication)
@@ -191,6 +204,18 @@ static int64_t append(aa_publication_t *publication, const aa_slice_t *parts, si
     return result;
 }
 
+/* One attempt, which wakes whoever waits for the message. */
+static int64_t
+append_and_wake(aa_publication_t *publication, const aa_slice_t *parts, size_t length, int64_t reserved_value)
+{
+    const int64_t result = append(publication, parts, length, reserved_value);
+    if (result > 0)
+    {
+        aa_waiters_wake(&publication->waiters);
+    }
+    return result;
+}
+
 static bool is_too_long(const aa_log_t *log, size_t length)
 {
     return length > (size_t)log->max_message_length && length > (size_t)log->max_payload_length;
@@ -202,7 +227,7 @@ int64_t aa_publication_offer(aa_publication_t *publication, const uint8_t *data,
     {
         return AA_MESSAGE_TOO_LONG;
     }
-    return append(publication, &(aa_slice_t){.data = data, .length = length}, length, reserved_value);
+    return append_and_wake(publication, &(aa_slice_t){.data = data, .length = length}, length, reserved_value);
 }
 
 int64_t aa_publication_offer_vectored(
@@ -221,7 +246,7 @@ int64_t aa_publication_offer_vectored(
             return AA_MESSAGE_TOO_LONG;
         }
     }
-    return append(publication, parts, length, reserved_value);
+    return append_and_wake(publication, parts, length, reserved_value);
 }
 
 /* --- many messages --------------------------------------------------------------------------------------- */
@@ -279,7 +304,12 @@ static int64_t append_run(aa_publication_t *publication, const run_t *run, int64
             break;
         }
     }
-    return appended > 0 ? (int64_t)appended : result;
+    if (appended == 0)
+    {
+        return result;
+    }
+    aa_waiters_wake(&publication->waiters);
+    return (int64_t)appended;
 }
 
 int64_t aa_publication_offer_many(
