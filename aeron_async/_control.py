@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
-from aeron_async._waker import Place
+from aeron_async._waker import ImagesPlace
 from aeron_async.channel import ChannelUri
 from aeron_async.errors import AeronError, ClosedError
 from aeron_async.idle import IdleStrategy
@@ -51,5 +51,5 @@ class Control(Protocol):
     async def wait_publication(self, publication: Any, kind: int) -> None:
         """Returns soon after an `aa_publication_t` is ready in the way of `kind` (AA_WATCH_...)."""
 
-    def waiting_place(self, idle: IdleStrategy | None) -> Place:
+    def waiting_place(self, idle: IdleStrategy | None, local_stream_id: int | None) -> ImagesPlace:
         """Where a reader waits by a strategy, by default by the client's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -12,7 +12,7 @@ from aeron_async._control import Control
 from aeron_async._core import check, raise_for
 from aeron_async._face import ReaderPath
 from aeron_async._native import ffi, lib
-from aeron_async._waker import Place
+from aeron_async._waker import ImagesPlace
 from aeron_async.action import Action
 from aeron_async.batch import Header, MessageBatch
 from aeron_async.errors import SubscriptionClosedError
@@ -75,14 +75,20 @@ class Reader(ReaderPath):
     is what is not hot of it, and the rare cases of what is.
     """
 
-    def __init__(self, control: Control, idle: IdleStrategy | None = None) -> None:
-        """`idle` is how the reader waits, by default as its client does."""
+    def __init__(
+        self, control: Control, *, idle: IdleStrategy | None = None, local_stream_id: int | None = None
+    ) -> None:
+        """`idle` is how the reader waits, by default as its client does.
+
+        `local_stream_id` is the stream's id where its publishers are on the same driver.
+        """
         super().__init__(MessageBatch)
         self._control = control
         self._idle = idle
+        self._local_stream_id = local_stream_id
         self._batch = ffi.cast("aa_batch_t *", self._batch_address)
         self._failure = ffi.cast("aa_error_t *", self._error_address)
-        self._place: Place | None = None
+        self._place: ImagesPlace | None = None
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(
@@ -206,11 +212,11 @@ class Reader(ReaderPath):
             return True
         raise error
 
-    async def park(self, source: Source) -> None:
-        """Returns when `source` may have something to read, or its images or its state have changed."""
+    def park(self, source: Source) -> Awaitable[None]:
+        """What returns when `source` may have something to read, or its images or its state have changed."""
         if self._place is None:
-            self._place = self._control.waiting_place(self._idle)
-        await self._place.wait_images(source._handles.array, source._handles.count)
+            self._place = self._control.waiting_place(self._idle, self._local_stream_id)
+        return self._place.wait_images(source._handles.array, source._handles.count)
 
     def wake(self) -> None:
         """Somebody who is parked looks again."""

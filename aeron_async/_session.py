@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -19,8 +20,11 @@ from aeron_async._handlers import HandlerRunner
 from aeron_async._local_addresses import local_socket_addresses
 from aeron_async._log import log
 from aeron_async._tasks import spawn
-from aeron_async._waker import Place, Waker
-from aeron_async.channel import ChannelUri, channel_text
+from aeron_async._wake_counters import WakeCounters
+from aeron_async._wake_fifos import WakeFifos
+from aeron_async._wake_targets import WakeTargets
+from aeron_async._waker import ImagesPlace, Waker
+from aeron_async.channel import ChannelUri, channel_text, is_ipc
 from aeron_async.conductor import (
     ClientConductor,
     ClientHandlers,
@@ -41,6 +45,7 @@ from aeron_async.errors import (
 )
 from aeron_async.idle import IdleStrategy
 from aeron_async.protocol.error_codes import ErrorCode
+from aeron_async.publication import Publication
 
 # How soon a command is sent again that the driver could not carry out yet, in seconds.
 _RETRY_INTERVAL = 0.01
@@ -52,6 +57,7 @@ class ClientSession:
     def __init__(
         self,
         cnc: Cnc,
+        aeron_dir: Path,
         settings: ConductorSettings,
         handlers: ClientHandlers,
         *,
@@ -80,7 +86,11 @@ class ClientSession:
             loop_stall_limit=settings.loop_stall_limit,
             idle=idle,
             on_broadcast=lambda: self._duty.wake(),
+            wake_counter=lambda stream_id: self._wake_counters.of_stream(stream_id),
         )
+        fifos = WakeFifos(aeron_dir)
+        self._wake_counters = WakeCounters(cnc, fifos, self.conductor, self._waker)
+        self._wake_targets = WakeTargets(cnc, fifos)
         self._duty = ConductorTask(self.conductor, self._waker.beat, self.failed)
         self._task = spawn(self._run, f"aeron_async: conductor of client {client_id}")
         _sessions.add(self)
@@ -157,10 +167,27 @@ class ClientSession:
     def closed(self, reason: CloseReason) -> None:
         log.info("client_closed", client_id=self.conductor.client_id, reason=reason.name)
         self._waker.close()
+        self._wake_counters.close()
         self._duty.wake()
         self.closed_event.set()
         if self._on_close is not None:
             self.call(self._on_close, reason, order=0)
+
+    def publication_added(self, publication: Publication) -> None:
+        if is_ipc(publication.channel):
+            self._wake_targets.publication_added(publication)
+
+    def publication_closed(self, publication: Publication) -> None:
+        self._wake_targets.publication_closed(publication)
+
+    def stream_left(self, stream_id: int) -> None:
+        self._wake_counters.remove(stream_id)
+
+    def counter_added(self, counter_id: int, registration_id: int) -> None:
+        self._wake_targets.counter_added(counter_id, registration_id)
+
+    def counter_removed(self, registration_id: int) -> None:
+        self._wake_targets.counter_removed(registration_id)
 
     # Control
 
@@ -213,8 +240,8 @@ class ClientSession:
     async def wait_publication(self, publication: Any, kind: int) -> None:
         await self._waker.wait_publication(publication, kind)
 
-    def waiting_place(self, idle: IdleStrategy | None) -> Place:
-        return self._waker.place(idle)
+    def waiting_place(self, idle: IdleStrategy | None, local_stream_id: int | None) -> ImagesPlace:
+        return self._waker.place(idle, local_stream_id)
 
 
 _sessions: weakref.WeakSet[ClientSession] = weakref.WeakSet()

@@ -148,8 +148,8 @@ async def turn() -> None:
 class Pause(Protocol):
     """Where one task at a time waits until it is called."""
 
-    async def wait(self) -> None:
-        """Returns after `end`."""
+    def wait(self) -> Awaitable[None]:
+        """What returns after `end`; to be awaited at once."""
 
     async def wait_at_most(self, seconds: float) -> None:
         """Returns after `end`, or when the time is over."""
@@ -163,12 +163,9 @@ class _AsyncioPause:
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[None] | None = None
 
-    async def wait(self) -> None:
+    def wait(self) -> Awaitable[None]:
         self._future = self._loop.create_future()
-        try:
-            await self._future
-        finally:
-            self._future = None
+        return self._future
 
     async def wait_at_most(self, seconds: float) -> None:
         timer = self._loop.call_later(seconds, self.end)

@@ -187,3 +187,8 @@ def channel_text(channel: str | ChannelUri) -> str:
     if not isinstance(channel, str | ChannelUri):
         raise TypeError(f"a channel is a str or a ChannelUri, not {type(channel).__name__}")
     return str(channel)
+
+
+def is_ipc(channel: str) -> bool:
+    """Whether publishers and subscribers of the channel have one and the same log."""
+    return channel.startswith("aeron:ipc")

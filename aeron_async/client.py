@@ -315,6 +315,7 @@ class Connect:
             cnc = await _wait_for_driver(aeron_dir, self._settings.driver_timeout)
             session = ClientSession(
                 cnc,
+                aeron_dir,
                 self._settings,
                 self._handlers,
                 idle=self._idle,
@@ -418,7 +419,8 @@ def connect(
 
     Handlers are plain functions, called in the conductor's turn, or async ones, which run as tasks, in order.
     `on_available_counter` and `on_unavailable_counter` get the `CounterInfo` of every client's counters as they come
-    and go (not those that were there before); the key of one that has gone may be zeroed already.
+    and go (not those that were there before); the key of one that has gone may be zeroed already. Among them are those
+    of type 20861, labelled ``aeron_async wake: <stream id>``, by which readers ask to be woken.
     `on_publication_error` gets a `PublicationError` when a receiver has rejected a publication of this client.
     `on_error` gets exceptions of handlers, `on_close` the `CloseReason`.
 

@@ -139,6 +139,21 @@ class ConductorEvents(Protocol):
     def closed(self, reason: CloseReason) -> None:
         """The client is closed, once."""
 
+    def publication_added(self, publication: Publication) -> None:
+        """A publication was added."""
+
+    def publication_closed(self, publication: Publication) -> None:
+        """A publication is closed."""
+
+    def stream_left(self, stream_id: int) -> None:
+        """The last subscription of a stream is closed."""
+
+    def counter_added(self, counter_id: int, registration_id: int) -> None:
+        """Some client has a new counter."""
+
+    def counter_removed(self, registration_id: int) -> None:
+        """Some client's counter has gone."""
+
 
 @dataclass(slots=True)
 class _Entry:
@@ -551,6 +566,8 @@ class ClientConductor:
             return
         if isinstance(result, Resource):
             self._resources[registration.correlation_id] = _Entry(result, removal)
+        if isinstance(result, Publication):
+            self._events.publication_added(result)
         registration.resolve(result)
 
     def _make(self, registration: Registration, response: responses.Response) -> Any:
@@ -591,11 +608,13 @@ class ClientConductor:
                 self._events.call(handler, error, order=_ERROR_HANDLERS)
 
     def _on_available_counter(self, response: responses.CounterReady) -> None:
+        self._events.counter_added(response.counter_id, response.correlation_id)
         handler = self._handlers.on_available_counter
         if handler is not None:
             self._events.call(handler, self._counter_info(response), order=_COUNTER_HANDLERS)
 
     def _on_unavailable_counter(self, response: responses.UnavailableCounter) -> None:
+        self._events.counter_removed(response.correlation_id)
         handler = self._handlers.on_unavailable_counter
         if handler is not None:
             info = self._counter_info(response)._replace(state=lib.AA_COUNTER_RECLAIMED)
@@ -663,8 +682,16 @@ class ClientConductor:
             self._image_gone(registration_id, image)
         if isinstance(resource, Subscription):
             del self._image_handlers[registration_id]
+            if not self._is_subscribed(resource.stream_id):
+                self._events.stream_left(resource.stream_id)
         else:
             self._linger(resource)
+        if isinstance(resource, Publication):
+            self._events.publication_closed(resource)
+
+    def _is_subscribed(self, stream_id: int) -> bool:
+        resources = (entry.resource for entry in self._resources.values())
+        return any(isinstance(resource, Subscription) and resource.stream_id == stream_id for resource in resources)
 
     def _note_departure(self, publication: Publication) -> None:
         for registration_id in [id for id, since in self._departed.items() if self._now - since > _MEMORY]:

@@ -14,7 +14,7 @@ from aeron_async._native import lib
 from aeron_async._readable import Readable
 from aeron_async._reader import Handles, Reader
 from aeron_async.batch import Header, Message, MessageBatch
-from aeron_async.channel import ChannelUri
+from aeron_async.channel import ChannelUri, is_ipc
 from aeron_async.errors import NotConnectedError, SubscriptionClosedError
 from aeron_async.idle import IdleStrategy
 from aeron_async.image import Image
@@ -55,7 +55,7 @@ class Subscription(ClosedOnExit, Readable):
         idle: IdleStrategy | None = None,
     ) -> None:
         self._control = control
-        self._reader = Reader(control, idle)
+        self._reader = Reader(control, idle=idle, local_stream_id=stream_id if is_ipc(channel) else None)
         self._images: tuple[Image, ...] = ()
         self._handles = Handles()
         self._closed = False

@@ -103,6 +103,9 @@ int aa_counters_read(const aa_cnc_t *cnc, int32_t id, aa_counter_info_t *info);
 /* The id of the allocated counter with this type and registration id, or -1. */
 int32_t aa_counters_find(const aa_cnc_t *cnc, int32_t type_id, int64_t registration_id);
 
+/* The first allocated counter of this type whose key begins with this number and whose id is from_id or more, or -1. */
+int32_t aa_counters_next(const aa_cnc_t *cnc, int32_t type_id, int32_t key, int32_t from_id);
+
 typedef struct aa_counter aa_counter_t;
 
 /* A handle on one counter's value; NULL for an id outside the buffers or without memory. */
@@ -161,6 +164,12 @@ int64_t aa_publication_position(const aa_publication_t *publication);
 int64_t aa_publication_position_limit(const aa_publication_t *publication);
 /* The value of the channel's status counter; 1 (active) without one, as for IPC; the last one after close. */
 int64_t aa_publication_channel_status(const aa_publication_t *publication);
+/* From now on the owner of a wake counter (see below) is woken by messages of this publication, through a descriptor.
+ * AA_OK, AA_ARGUMENT for an id outside the buffers, AA_SYSTEM without memory. From one thread at a time. */
+int aa_publication_add_waiter(
+    aa_publication_t *publication, int32_t counter_id, int64_t registration_id, int descriptor);
+/* Takes it out, or everybody for a registration id of 0: their descriptors are used no more. */
+void aa_publication_remove_waiter(aa_publication_t *publication, int64_t registration_id);
 int32_t aa_publication_max_payload_length(const aa_publication_t *publication);
 int32_t aa_publication_max_message_length(const aa_publication_t *publication);
 
@@ -321,40 +330,83 @@ void aa_block_commit(aa_image_t *image, const aa_block_t *block);
  * AA_CORRUPT where the block was overwritten. */
 int aa_block_index(const aa_image_t *image, const aa_block_t *block, int32_t *begins, int32_t *ends, aa_error_t *error);
 
-/* --- the watcher ----------------------------------------------------------------------------------------- */
+/* --- watches --------------------------------------------------------------------------------------------- */
 
-/* One native thread per client, off the GIL. It watches the broadcast and everything registered here with an adaptive
- * back-off (bounded lateness) and makes a descriptor readable when something is ready; and it keeps the client alive
- * while the event loop is blocked. */
-typedef struct aa_watcher aa_watcher_t;
+/* A counter that tells publishers of a stream, in any process on the driver, that a client waits for messages: its
+ * value is its own registration id then, else 0. One for all watches of the client on the stream. */
+typedef struct aa_wake_counter aa_wake_counter_t;
 
-#define AA_WATCH_BROADCAST 0 /* the ticket of the broadcast itself */
+/* NULL for an id outside the buffers or without memory. */
+aa_wake_counter_t *aa_wake_counter_create(aa_cnc_t *cnc, int32_t id, int64_t registration_id);
+void aa_wake_counter_release(aa_wake_counter_t *counter);
+
 #define AA_WATCH_WRITABLE 1  /* publication connected and its limit past its position, or closed */
 #define AA_WATCH_CONNECTED 2 /* publication connected, or closed */
 
-/* max_park_ns: the bound on lateness. stall_limit_ms: how long the client is kept alive without aa_watcher_beat.
- * liveness_timeout_ms: the driver's; after a gap of its own longer than this the thread beats no more until the
- * conductor does. */
+/* What one task waits for: frames to read at the position of any of some images, or that one is closed; or a
+ * publication. All but its release belongs to the loop's thread. */
+typedef struct aa_watch aa_watch_t;
+
+/* NULL without memory. counter may be NULL. */
+aa_watch_t *aa_watch_images(aa_image_t *const *images, size_t count, aa_wake_counter_t *counter);
+aa_watch_t *aa_watch_publication(aa_publication_t *publication, int kind);
+void aa_watch_release(aa_watch_t *watch);
+
+/* --- the watcher ----------------------------------------------------------------------------------------- */
+
+/* Where the tasks of an event loop wait. One native thread per client, off the GIL, looks at the broadcast and at what
+ * armed watches wait for, with an adaptive back-off, and makes a descriptor readable when something is ready; and it
+ * keeps the client alive while the event loop is blocked. All but nudge belongs to the loop's thread. */
+typedef struct aa_watcher aa_watcher_t;
+
+/* max_park_ns: the bound on lateness. Where the thread's looks cost more than 0.8 % of a core the bound grows, up to
+ * twice that, and up to eight times for the broadcast while no watch is armed. stall_limit_ms: how long the client is
+ * kept alive without aa_watcher_beat. liveness_timeout_ms: the driver's; after a gap of its own longer than this the
+ * thread beats no more until the conductor does. */
 int aa_watcher_start(
     aa_cnc_t *cnc, aa_broadcast_t *broadcast, int64_t client_id, int64_t keepalive_interval_ms, int64_t stall_limit_ms,
     int64_t liveness_timeout_ms, int64_t max_park_ns, aa_watcher_t **watcher, aa_error_t *error);
-/* Ends the thread and waits for it (not in a forked child, where there is none), and frees all. */
+/* Ends the thread and waits for it; not in a forked child, where there is none. */
 void aa_watcher_stop(aa_watcher_t *watcher);
+/* Stops it and frees all. */
+void aa_watcher_release(aa_watcher_t *watcher);
 /* The descriptor to watch for readability. */
 int aa_watcher_fd(const aa_watcher_t *watcher);
 /* The conductor's duty cycle has run: the loop is alive. */
 void aa_watcher_beat(aa_watcher_t *watcher);
 /* The thread looks again at once and starts its back-off afresh: a command was sent. */
 void aa_watcher_nudge(aa_watcher_t *watcher);
-/* Registers interest once: a ticket > 0, or AA_SYSTEM without memory. Ready images: one has a frame to read at its
- * committed position or in its builder's continuation, or is closed. */
-int32_t aa_watcher_watch_images(aa_watcher_t *watcher, aa_image_t *const *images, size_t count);
-int32_t aa_watcher_watch_publication(aa_watcher_t *watcher, aa_publication_t *publication, int kind);
-void aa_watcher_unwatch(aa_watcher_t *watcher, int32_t ticket);
-/* Clears the descriptor and takes up to capacity tickets that became ready (each once; they are unregistered, but for
- * AA_WATCH_BROADCAST, which comes again only for records that arrive after aa_broadcast_receive has given AA_NOTHING
- * or with unread records at the next look). Returns how many. */
-int aa_watcher_take(aa_watcher_t *watcher, int32_t *tickets, int capacity);
+
+/* The id of the watch, above 0. It is kept until it is removed, once, after which no other call may take it. */
+int32_t aa_watcher_add(aa_watcher_t *watcher, aa_watch_t *watch);
+void aa_watcher_remove(aa_watcher_t *watcher, aa_watch_t *watch);
+
+typedef enum
+{
+    AA_WAIT_AGAIN,      /* nothing yet: call again after a turn of the loop */
+    AA_WAIT_READY,      /* the wait is over */
+    AA_WAIT_READY_TURN, /* it is, but other tasks have waited long for their turn */
+    AA_WAIT_OTHERS,     /* watches of others are ready: take them, and call again after a turn of the loop */
+    AA_WAIT_PARKED,     /* the watch is armed: aa_watcher_take will give it */
+} aa_wait_t;
+
+/* Spins for up to spin_ns in all, over several calls, where that has paid of late and no other watch does, on behalf of
+ * all that are armed; then arms the watch, anew where it is armed already. */
+int aa_watcher_wait(aa_watcher_t *watcher, aa_watch_t *watch, int64_t spin_ns);
+/* Looks for up to spin_ns: AA_WAIT_READY, AA_WAIT_READY_TURN or AA_WAIT_AGAIN. Arms nothing. */
+int aa_watcher_look(aa_watcher_t *watcher, const aa_watch_t *watch, int64_t spin_ns);
+/* A task that looks gives others their turn. */
+void aa_watcher_turn(aa_watcher_t *watcher);
+/* Ends a wait before its time. */
+void aa_watcher_leave(aa_watcher_t *watcher, aa_watch_t *watch);
+
+#define AA_TAKEN_BROADCAST 0
+
+/* Looks at all that are armed, and gives up to capacity of those that are ready, disarmed, by their ids; and
+ * AA_TAKEN_BROADCAST where records are to be received. With more than that the watcher's descriptor stays readable.
+ * Reads first what is in the descriptor that was readable: the watcher's, a FIFO of this client, or -1. Returns how
+ * many it gave. */
+int aa_watcher_take(aa_watcher_t *watcher, int readable, int32_t *ids, int capacity);
 
 /* This client's heartbeat counter (type id 11), which the driver allocates with the first command. Sets it to now,
  * and false where it is not there (not yet, or taken away by the driver). */

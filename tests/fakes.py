@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from aeron_async._wake_counters import WAKE_COUNTER_TYPE_ID
 from aeron_async.protocol.cnc import (
     BROADCAST_LATEST_OFFSET,
     BROADCAST_TAIL_INTENT_OFFSET,
@@ -37,7 +38,7 @@ from aeron_async.protocol.cnc import (
     RING_BUFFER_TRAILER_LENGTH,
     CncMetadata,
 )
-from aeron_async.protocol.commands import Command, decode_command
+from aeron_async.protocol.commands import AddCounter, Command, RemoveCounter, decode_command
 from aeron_async.protocol.frames import (
     DATA_HEADER_LENGTH,
     FRAME_ALIGNMENT,
@@ -163,6 +164,7 @@ class FakeDriver:
     ) -> None:
         """`first_correlation_id` lies past all counter ids, so that a mix-up of the two does not go unseen."""
         self.aeron_dir = aeron_dir
+        self.wake_commands: list[Command] = []
         self._logs: list[FakeLog] = []
         metadata = CncMetadata(
             cnc_version=0,
@@ -208,15 +210,24 @@ class FakeDriver:
         self._cnc.put_int32(0, version)
 
     def receive(self) -> list[Command]:
-        """Takes all commands out of the to-driver buffer, in order."""
+        """Takes all commands out of the to-driver buffer, in order.
+
+        Those for wake counters come whenever a reader parks for the first time: they go to `wake_commands`.
+        """
         received: list[Command] = []
         while (record := self._receive_one()) is not None:
             type_id, content = record
             if type_id != PADDING_TYPE_ID:
                 command = decode_command(type_id, content)
                 assert command is not None, f"a client sent a command of type {type_id:#x}"
-                received.append(command)
+                (self.wake_commands if self._is_for_wake_counter(command) else received).append(command)
         return received
+
+    def _is_for_wake_counter(self, command: Command) -> bool:
+        if isinstance(command, RemoveCounter):
+            added = {added.correlation_id for added in self.wake_commands if isinstance(added, AddCounter)}
+            return command.registration_id in added
+        return isinstance(command, AddCounter) and command.type_id == WAKE_COUNTER_TYPE_ID
 
     def _receive_one(self) -> tuple[int, bytes] | None:
         head = self._cnc.int64(self._ring_trailer + RING_BUFFER_HEAD_OFFSET)

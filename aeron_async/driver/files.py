@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from aeron_async._wake_fifos import wake_folder_of
 from aeron_async.driver.locks import FileLock
 from aeron_async.errors import DriverAccessError, DriverError, DriverStartError
 
@@ -51,31 +52,35 @@ def driver_errors(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class DriverFiles:
-    """The directory that a driver serves, its lease, its lock and its log."""
+    """The directory that a driver serves, its lease, its lock, its log, and its clients' wake-up FIFOs."""
 
     aeron_dir: Path
     lease: Path
     alive: Path
     log: Path
+    wake: Path
     folder: Path | None
     """The private folder that holds them all."""
 
     @classmethod
     def in_folder(cls, folder: Path) -> DriverFiles:
         """The files of a driver that has a private folder."""
-        return cls(folder / "driver", folder / "lease", folder / "alive", folder / "driver.log", folder)
+        aeron_dir = folder / "driver"
+        return cls(
+            aeron_dir, folder / "lease", folder / "alive", folder / "driver.log", wake_folder_of(aeron_dir), folder
+        )
 
     @classmethod
     def beside(cls, aeron_dir: str | os.PathLike[str]) -> DriverFiles:
         """The files of a driver that serves a directory somebody chose."""
         aeron_dir = Path(os.path.abspath(aeron_dir))
         lease, alive, log = (aeron_dir.with_name(f"{aeron_dir.name}.{name}") for name in ("lease", "alive", "log"))
-        return cls(aeron_dir, lease, alive, log, None)
+        return cls(aeron_dir, lease, alive, log, wake_folder_of(aeron_dir), None)
 
     @property
     def removable(self) -> tuple[Path, ...]:
         """What is left when the driver's directory is gone, in the order in which it can be removed."""
-        return (self.folder,) if self.folder is not None else (self.log, self.alive, self.lease)
+        return (self.folder,) if self.folder is not None else (self.wake, self.log, self.alive, self.lease)
 
     def remove_if_unused(self) -> None:
         """Removes what no driver and no user of one holds, as a driver does itself whose lease has ended."""
@@ -83,7 +88,7 @@ class DriverFiles:
         try:
             if lease.try_exclusive() and alive.try_exclusive():
                 for path in self.removable:
-                    if path == self.folder:
+                    if path.is_dir():
                         shutil.rmtree(path, ignore_errors=True)
                     else:
                         path.unlink(missing_ok=True)

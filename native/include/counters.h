@@ -54,6 +54,7 @@ typedef struct aa_counter aa_counter_t;
 int32_t aa_counters_max_id(const aa_cnc_t *cnc);
 int aa_counters_read(const aa_cnc_t *cnc, int32_t id, aa_counter_info_t *info);
 int32_t aa_counters_find(const aa_cnc_t *cnc, int32_t type_id, int64_t registration_id);
+int32_t aa_counters_next(const aa_cnc_t *cnc, int32_t type_id, int32_t key, int32_t from_id);
 /* Where the value of a counter lies, NULL for an id outside the buffers. Valid as long as the CnC file is mapped. */
 _Atomic int64_t *aa_counters_value(const aa_cnc_t *cnc, int32_t id);
 

@@ -24,6 +24,9 @@ bool aa_publication_is_connected(const aa_publication_t *publication);
 int64_t aa_publication_position(const aa_publication_t *publication);
 int64_t aa_publication_position_limit(const aa_publication_t *publication);
 int64_t aa_publication_channel_status(const aa_publication_t *publication);
+int aa_publication_add_waiter(
+    aa_publication_t *publication, int32_t counter_id, int64_t registration_id, int descriptor);
+void aa_publication_remove_waiter(aa_publication_t *publication, int64_t registration_id);
 int32_t aa_publication_max_payload_length(const aa_publication_t *publication);
 int32_t aa_publication_max_message_length(const aa_publication_t *publication);
 

@@ -3,6 +3,7 @@
 #define AA_RESERVATION_H
 
 #include "publication.h"
+#include "waiters.h"
 
 /* The tail of an exclusive publication, which nobody else moves. */
 typedef struct
@@ -23,6 +24,7 @@ struct aa_publication
     _Atomic int64_t *position_limit;
     _Atomic int64_t *channel_status; /* NULL without one */
     aa_exclusive_tail_t exclusive;
+    aa_waiters_t waiters;
 
     _Atomic bool is_closing;
     _Atomic bool is_closed;

@@ -6,16 +6,16 @@
 
 struct aa_claim
 {
-    aa_log_t *log;
+    aa_publication_t *publication;
     aa_frame_t *frame;
     int32_t frame_length;
     int32_t term_id;
     _Atomic bool is_open;
 };
 
-static void begin(aa_claim_t *claim, const aa_publication_t *publication, const aa_slot_t *slot, size_t length)
+static void begin(aa_claim_t *claim, aa_publication_t *publication, const aa_slot_t *slot, size_t length)
 {
-    claim->log = aa_log_reference(publication->log);
+    claim->publication = aa_publication_reference(publication);
     claim->frame_length = (int32_t)length + AA_FRAME_HEADER_LENGTH;
     claim->frame = aa_slot_begin_frame(publication, slot, claim->frame_length);
     claim->term_id = slot->term_id;
@@ -61,7 +61,7 @@ void aa_claim_release(aa_claim_t *claim)
 {
     if (claim != NULL)
     {
-        aa_log_release(claim->log);
+        aa_publication_release(claim->publication);
         free(claim);
     }
 }
@@ -99,7 +99,12 @@ int aa_claim_commit(aa_claim_t *claim, uint8_t flags, int64_t reserved_value)
     }
     claim->frame->flags = flags;
     claim->frame->reserved_value = reserved_value;
-    return publish(claim) ? AA_OK : AA_CLOSED;
+    if (!publish(claim))
+    {
+        return AA_CLOSED;
+    }
+    aa_waiters_wake(&claim->publication->waiters);
+    return AA_OK;
 }
 
 int aa_claim_abort(aa_claim_t *claim)

@@ -96,6 +96,33 @@ int32_t aa_counters_find(const aa_cnc_t *cnc, int32_t type_id, int64_t registrat
     return -1;
 }
 
+/* Whether the key begins with a number. */
+static bool has_key(const aa_counter_metadata_t *metadata, int32_t number)
+{
+    int32_t first;
+    aa_copy_racing(&first, metadata->key, sizeof(first));
+    return first == number;
+}
+
+int32_t aa_counters_next(const aa_cnc_t *cnc, int32_t type_id, int32_t key, int32_t from_id)
+{
+    for (int32_t id = from_id; id >= 0 && id <= cnc->max_counter_id; id++)
+    {
+        aa_counter_metadata_t *metadata = metadata_of(cnc, id);
+        int32_t state = atomic_load_explicit(&metadata->state, memory_order_acquire);
+        if (state == AA_COUNTER_UNUSED)
+        {
+            break;
+        }
+        if (state == AA_COUNTER_ALLOCATED &&
+            atomic_load_explicit(&metadata->type_id, memory_order_relaxed) == type_id && has_key(metadata, key))
+        {
+            return id;
+        }
+    }
+    return -1;
+}
+
 struct aa_counter
 {
     aa_cnc_t *cnc;

@@ -130,5 +130,9 @@ aa_publication_offer_block(aa_publication_t *publication, const uint8_t *block, 
         result = append_block(publication, block, length, error);
         aa_reservation_leave(publication);
     }
+    if (result > 0)
+    {
+        aa_waiters_wake(&publication->waiters);
+    }
     return result;
 }

@@ -26,6 +26,7 @@ int aa_publication_create(
         return aa_error_system(error, ENOMEM, "no memory for a publication");
     }
     atomic_init(&created->references, 1);
+    aa_waiters_init(&created->waiters);
     created->log = aa_log_reference(log);
     created->cnc = aa_cnc_reference(cnc);
     created->session_id = session_id;
@@ -54,6 +55,7 @@ void aa_publication_release(aa_publication_t *publication)
 {
     if (publication != NULL && aa_references_drop(&publication->references))
     {
+        aa_waiters_destroy(&publication->waiters);
         aa_log_release(publication->log);
         aa_cnc_release(publication->cnc);
         free(publication);
@@ -105,6 +107,17 @@ int64_t aa_publication_channel_status(const aa_publication_t *publication)
                                                  : current_channel_status(publication);
 }
 
+int aa_publication_add_waiter(
+    aa_publication_t *publication, int32_t counter_id, int64_t registration_id, int descriptor)
+{
+    return aa_waiters_add(&publication->waiters, publication->cnc, counter_id, registration_id, descriptor);
+}
+
+void aa_publication_remove_waiter(aa_publication_t *publication, int64_t registration_id)
+{
+    aa_waiters_remove(&publication->waiters, registration_id);
+}
+
 int32_t aa_publication_max_payload_length(const aa_publication_t *publication)
 {
     return publication->log->max_payload_length;
@@ -133,6 +146,10 @@ int64_t aa_publication_offer(aa_publication_t *publication, const uint8_t *data,
             aa_message_write(publication, slot, data, length, reserved_value);
         }
         aa_reservation_leave(publication);
+    }
+    if (result > 0)
+    {
+        aa_waiters_wake(&publication->waiters);
     }
     return result;
 }
@@ -164,6 +181,10 @@ int64_t aa_publication_offer_vectored(
             aa_message_write_parts(publication, slot, parts, length, reserved_value);
         }
         aa_reservation_leave(publication);
+    }
+    if (result > 0)
+    {
+        aa_waiters_wake(&publication->waiters);
     }
     return result;
 }

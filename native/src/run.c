@@ -128,7 +128,12 @@ static int64_t append_run(aa_publication_t *publication, run_t *run, int64_t *po
             break;
         }
     }
-    return run->next > 0 ? (int64_t)run->next : result;
+    if (run->next == 0)
+    {
+        return result;
+    }
+    aa_waiters_wake(&publication->waiters);
+    return (int64_t)run->next;
 }
 
 static int64_t check_lengths(const aa_log_t *log, size_t data_length, const int32_t *lengths, size_t count)

@@ -100,7 +100,12 @@ void driver_clean(aa_log_t *log, int64_t from, int64_t to)
         const int32_t offset = aa_log_term_offset(log, from);
         const int64_t in_term = log->info.term_length - offset;
         const int64_t length = to - from < in_term ? to - from : in_term;
-        memset(aa_log_frame_at(log, from), 0, (size_t)length);
+        /* Watchers may still look at what was read. */
+        _Atomic uint64_t *words = (_Atomic uint64_t *)aa_log_frame_at(log, from);
+        for (int64_t i = 0; i < length / (int64_t)sizeof(words[0]); i++)
+        {
+            atomic_store_explicit(&words[i], 0, memory_order_relaxed);
+        }
         from += length;
     }
 }

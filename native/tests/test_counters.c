@@ -53,6 +53,27 @@ TEST(counters_clamp_a_label_length_that_cannot_be_true)
     aa_cnc_release(cnc);
 }
 
+TEST(counters_of_a_type_and_key_are_found_one_after_the_other)
+{
+    aa_cnc_t *cnc = open_new_cnc(directory);
+    const int32_t keys[] = {7, 7, 8, 7};
+    for (int32_t id = 0; id < 4; id++)
+    {
+        allocate_counter(cnc, id, id == 1 ? 6 : 5, 100 + id, 0, "counter");
+        memcpy(metadata_of(cnc, id)->key, &keys[id], sizeof(keys[id]));
+    }
+    CHECK_EQUAL(aa_counters_next(cnc, 5, 7, 0), 0);
+    CHECK_EQUAL(aa_counters_next(cnc, 5, 7, 1), 3);
+    CHECK_EQUAL(aa_counters_next(cnc, 5, 7, 4), -1);
+    CHECK_EQUAL(aa_counters_next(cnc, 5, 8, 0), 2);
+    CHECK_EQUAL(aa_counters_next(cnc, 5, 9, 0), -1);
+    CHECK_EQUAL(aa_counters_next(cnc, 5, 7, -1), -1);
+    CHECK_EQUAL(aa_counters_next(cnc, 5, 7, INT32_MAX), -1);
+    metadata_of(cnc, 3)->state = AA_COUNTER_RECLAIMED;
+    CHECK_EQUAL(aa_counters_next(cnc, 5, 7, 1), -1);
+    aa_cnc_release(cnc);
+}
+
 TEST(counters_are_found_by_type_and_registration_id)
 {
     aa_cnc_t *cnc = open_new_cnc(directory);

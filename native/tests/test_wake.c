@@ -73,6 +73,7 @@ static watching_t start_watching(const char *directory)
 static void stop_watching(watching_t *watching)
 {
     aa_watcher_stop(watching->watcher);
+    aa_watcher_release(watching->watcher);
     aa_broadcast_release(watching->broadcast);
     aa_image_release(watching->image);
     aa_publication_release(watching->publication);
@@ -85,6 +86,44 @@ static bool is_readable(const watching_t *watching, int timeout_ms)
     return poll(&descriptor, 1, timeout_ms) == 1;
 }
 
+static int take(const watching_t *watching, int32_t *tickets, int capacity)
+{
+    return aa_watcher_take(watching->watcher, aa_watcher_fd(watching->watcher), tickets, capacity);
+}
+
+static aa_watch_t *add_watch(const watching_t *watching, aa_watch_t *watch)
+{
+    CHECK(aa_watcher_add(watching->watcher, watch) > 0);
+    return watch;
+}
+
+static aa_watch_t *watch_images(const watching_t *watching, aa_image_t *const *images, size_t count)
+{
+    return add_watch(watching, aa_watch_images(images, count, NULL));
+}
+
+static aa_watch_t *watch_publication(const watching_t *watching, int kind)
+{
+    return add_watch(watching, aa_watch_publication(watching->publication, kind));
+}
+
+static int32_t park(const watching_t *watching, aa_watch_t *watch)
+{
+    CHECK_EQUAL(aa_watcher_wait(watching->watcher, watch, 0), AA_WAIT_PARKED);
+    return watch->id;
+}
+
+static bool is_over(int result)
+{
+    return result == AA_WAIT_READY || result == AA_WAIT_READY_TURN;
+}
+
+static void end_watch(const watching_t *watching, aa_watch_t *watch)
+{
+    aa_watcher_remove(watching->watcher, watch);
+    aa_watch_release(watch);
+}
+
 /* The next ticket; nothing else may come with it. */
 static int32_t next_ticket(const watching_t *watching)
 {
@@ -93,7 +132,7 @@ static int32_t next_ticket(const watching_t *watching)
     while (count == 0)
     {
         CHECK(is_readable(watching, HANG_MS));
-        count = aa_watcher_take(watching->watcher, tickets, 4);
+        count = take(watching, tickets, 4);
     }
     CHECK_EQUAL(count, 1);
     return tickets[0];
@@ -110,7 +149,7 @@ static void check_silent(const watching_t *watching)
 {
     CHECK(!is_readable(watching, 20));
     int32_t ticket;
-    CHECK_EQUAL(aa_watcher_take(watching->watcher, &ticket, 1), 0);
+    CHECK_EQUAL(take(watching, &ticket, 1), 0);
 }
 
 static void publish(const watching_t *watching)
@@ -123,16 +162,15 @@ static void publish(const watching_t *watching)
 TEST(watcher_reports_images_with_a_frame_once)
 {
     watching_t watching = start_watching(directory);
-    const int32_t ticket = aa_watcher_watch_images(watching.watcher, &watching.image, 1);
-    CHECK(ticket > 0);
+    aa_watch_t *watch = watch_images(&watching, &watching.image, 1);
+    park(&watching, watch);
     check_silent(&watching);
     publish(&watching);
-    CHECK_EQUAL(next_ticket(&watching), ticket);
+    CHECK_EQUAL(next_ticket(&watching), watch->id);
     check_silent(&watching);
-
-    const int32_t second = aa_watcher_watch_images(watching.watcher, &watching.image, 1);
-    CHECK(second != ticket);
-    CHECK_EQUAL(next_ticket(&watching), second);
+    CHECK(is_over(aa_watcher_wait(watching.watcher, watch, 0)));
+    check_silent(&watching);
+    end_watch(&watching, watch);
     stop_watching(&watching);
 }
 
@@ -147,16 +185,20 @@ TEST(watcher_reports_the_one_of_several_images_that_has_a_frame_or_is_closed)
         images[i] = add_image(&others[i]);
     }
     images[3] = watching.image;
-    int32_t ticket = aa_watcher_watch_images(watching.watcher, images, 4);
+    aa_watch_t *all = watch_images(&watching, images, 4);
+    park(&watching, all);
     check_silent(&watching);
     aa_publication_t *publication = add_publication(&others[1], true);
     CHECK(aa_publication_offer(publication, NULL, 0, 0) > 0);
-    CHECK_EQUAL(next_ticket(&watching), ticket);
+    CHECK_EQUAL(next_ticket(&watching), all->id);
 
-    ticket = aa_watcher_watch_images(watching.watcher, &images[2], 2);
+    aa_watch_t *last_two = watch_images(&watching, &images[2], 2);
+    park(&watching, last_two);
     check_silent(&watching);
     aa_image_close(images[2]);
-    CHECK_EQUAL(next_ticket(&watching), ticket);
+    CHECK_EQUAL(next_ticket(&watching), last_two->id);
+    end_watch(&watching, all);
+    end_watch(&watching, last_two);
     aa_publication_release(publication);
     for (int i = 0; i < 3; i++)
     {
@@ -170,13 +212,15 @@ TEST(watcher_reports_a_publication_that_may_be_written_to)
 {
     watching_t watching = start_watching(directory);
     *watching.stream.limit = 0;
-    const int32_t ticket = aa_watcher_watch_publication(watching.watcher, watching.publication, AA_WATCH_WRITABLE);
+    aa_watch_t *watch = watch_publication(&watching, AA_WATCH_WRITABLE);
+    park(&watching, watch);
     check_silent(&watching);
     watching.stream.log->metadata->is_connected = 0;
     *watching.stream.limit = 64;
     check_silent(&watching);
     watching.stream.log->metadata->is_connected = 1;
-    CHECK_EQUAL(next_ticket(&watching), ticket);
+    CHECK_EQUAL(next_ticket(&watching), watch->id);
+    end_watch(&watching, watch);
     stop_watching(&watching);
 }
 
@@ -185,10 +229,12 @@ TEST(watcher_reports_a_publication_that_is_connected)
     watching_t watching = start_watching(directory);
     *watching.stream.limit = 0;
     watching.stream.log->metadata->is_connected = 0;
-    const int32_t ticket = aa_watcher_watch_publication(watching.watcher, watching.publication, AA_WATCH_CONNECTED);
+    aa_watch_t *watch = watch_publication(&watching, AA_WATCH_CONNECTED);
+    park(&watching, watch);
     check_silent(&watching);
     watching.stream.log->metadata->is_connected = 1;
-    CHECK_EQUAL(next_ticket(&watching), ticket);
+    CHECK_EQUAL(next_ticket(&watching), watch->id);
+    end_watch(&watching, watch);
     stop_watching(&watching);
 }
 
@@ -199,10 +245,12 @@ TEST(watcher_reports_a_publication_that_is_closed)
     {
         watching_t watching = start_watching(directory);
         watching.stream.log->metadata->is_connected = 0;
-        const int32_t ticket = aa_watcher_watch_publication(watching.watcher, watching.publication, kinds[i]);
+        aa_watch_t *watch = watch_publication(&watching, kinds[i]);
+        park(&watching, watch);
         check_silent(&watching);
         aa_publication_close(watching.publication);
-        CHECK_EQUAL(next_ticket(&watching), ticket);
+        CHECK_EQUAL(next_ticket(&watching), watch->id);
+        end_watch(&watching, watch);
         stop_watching(&watching);
     }
 }
@@ -214,16 +262,16 @@ TEST(watcher_reports_broadcast_records_until_they_are_received)
     uint8_t record[512];
     check_silent(&watching);
     driver_broadcast(watching.stream.cnc, 1, "first", 5);
-    CHECK_EQUAL(next_ticket(&watching), AA_WATCH_BROADCAST);
-    CHECK_EQUAL(next_ticket(&watching), AA_WATCH_BROADCAST);
+    CHECK_EQUAL(next_ticket(&watching), AA_TAKEN_BROADCAST);
+    CHECK_EQUAL(next_ticket(&watching), AA_TAKEN_BROADCAST);
     CHECK_EQUAL(aa_broadcast_receive(watching.broadcast, &type_id, record, sizeof(record)), 5);
     int32_t ticket;
-    aa_watcher_take(watching.watcher, &ticket, 1);
+    take(&watching, &ticket, 1);
     sleep_ms(5);
-    aa_watcher_take(watching.watcher, &ticket, 1);
+    take(&watching, &ticket, 1);
     check_silent(&watching);
     driver_broadcast(watching.stream.cnc, 1, "second", 6);
-    CHECK_EQUAL(next_ticket(&watching), AA_WATCH_BROADCAST);
+    CHECK_EQUAL(next_ticket(&watching), AA_TAKEN_BROADCAST);
     stop_watching(&watching);
 }
 
@@ -232,18 +280,20 @@ TEST(watcher_gives_tickets_that_found_no_room_the_next_time)
     watching_t watching = start_watching(directory);
     bool is_given[5] = {false};
     int32_t tickets[5];
+    aa_watch_t *watches[4];
     for (int i = 0; i < 4; i++)
     {
-        tickets[i] = aa_watcher_watch_images(watching.watcher, &watching.image, 1);
+        watches[i] = watch_images(&watching, &watching.image, 1);
+        tickets[i] = park(&watching, watches[i]);
     }
-    tickets[4] = AA_WATCH_BROADCAST;
+    tickets[4] = AA_TAKEN_BROADCAST;
     publish(&watching);
     driver_broadcast(watching.stream.cnc, 1, "record", 6);
     for (int given = 0; given < 5;)
     {
         int32_t ticket = -1;
         CHECK(is_readable(&watching, HANG_MS));
-        if (aa_watcher_take(watching.watcher, &ticket, 1) == 0)
+        if (take(&watching, &ticket, 1) == 0)
         {
             continue;
         }
@@ -256,24 +306,38 @@ TEST(watcher_gives_tickets_that_found_no_room_the_next_time)
             }
         }
     }
+    for (int i = 0; i < 4; i++)
+    {
+        end_watch(&watching, watches[i]);
+    }
     stop_watching(&watching);
 }
 
-TEST(watcher_forgets_what_is_not_watched_any_more)
+TEST(watcher_forgets_what_is_not_waited_for_any_more)
 {
     watching_t watching = start_watching(directory);
-    const int32_t waiting = aa_watcher_watch_images(watching.watcher, &watching.image, 1);
-    aa_watcher_unwatch(watching.watcher, waiting);
+    aa_watch_t *watch = watch_images(&watching, &watching.image, 1);
+    park(&watching, watch);
+    aa_watcher_leave(watching.watcher, watch);
+    aa_watcher_leave(watching.watcher, watch);
     publish(&watching);
     check_silent(&watching);
+    end_watch(&watching, watch);
 
-    const int32_t ready = aa_watcher_watch_images(watching.watcher, &watching.image, 1);
+    stream_t other = open_stream(directory, NULL, 0);
+    aa_image_t *image = add_image(&other);
+    aa_publication_t *publication = add_publication(&other, false);
+    aa_watch_t *removed = watch_images(&watching, &image, 1);
+    park(&watching, removed);
+    CHECK(aa_publication_offer(publication, NULL, 0, 0) > 0);
     CHECK(is_readable(&watching, HANG_MS));
-    aa_watcher_unwatch(watching.watcher, ready);
+    end_watch(&watching, removed);
     int32_t ticket;
-    CHECK_EQUAL(aa_watcher_take(watching.watcher, &ticket, 1), 0);
+    CHECK_EQUAL(take(&watching, &ticket, 1), 0);
     check_silent(&watching);
-    aa_watcher_unwatch(watching.watcher, 4711);
+    aa_publication_release(publication);
+    aa_image_release(image);
+    close_stream(&other);
     stop_watching(&watching);
 }
 
@@ -284,14 +348,17 @@ TEST(watcher_keeps_what_it_watches_alive)
     aa_image_t *image = add_image(&other);
     aa_publication_t *publication = add_publication(&other, false);
     *other.limit = 0;
-    const int32_t ticket = aa_watcher_watch_images(watching.watcher, &image, 1);
-    CHECK(aa_watcher_watch_publication(watching.watcher, publication, AA_WATCH_WRITABLE) > 0);
+    aa_watch_t *read = watch_images(&watching, &image, 1);
+    aa_watch_t *written = add_watch(&watching, aa_watch_publication(publication, AA_WATCH_WRITABLE));
+    park(&watching, read);
+    park(&watching, written);
     aa_image_release(image);
     aa_publication_release(publication);
     close_stream(&other);
     check_silent(&watching);
-    aa_watcher_unwatch(watching.watcher, ticket);
+    end_watch(&watching, read);
     check_silent(&watching);
+    end_watch(&watching, written);
     stop_watching(&watching);
 }
 
@@ -368,7 +435,7 @@ TEST(watcher_thread_has_a_name_and_takes_no_signals)
     stop_watching(&watching);
 }
 
-TEST(watcher_that_is_nudged_or_given_something_to_watch_looks_again_often)
+TEST(watcher_that_is_nudged_or_alone_can_find_what_is_waited_for_looks_again_often)
 {
     const times_t times = {500, 10000, 10000, HOUR_NS};
     watching_t watching = start_with(directory, &times);
@@ -379,8 +446,11 @@ TEST(watcher_that_is_nudged_or_given_something_to_watch_looks_again_often)
 
     sleep_ms(700);
     parks = parks_so_far();
-    aa_watcher_watch_images(watching.watcher, &watching.image, 1);
+    *watching.stream.limit = 0;
+    aa_watch_t *watch = watch_publication(&watching, AA_WATCH_WRITABLE);
+    park(&watching, watch);
     wait_for_parks(parks, 12);
+    end_watch(&watching, watch);
     stop_watching(&watching);
 }
 
@@ -394,13 +464,15 @@ static int64_t cpu_time_ns(void)
 TEST(watcher_with_nothing_to_do_uses_little_of_a_core)
 {
     watching_t watching = start_watching(directory);
-    aa_watcher_watch_images(watching.watcher, &watching.image, 1);
+    aa_watch_t *watch = watch_images(&watching, &watching.image, 1);
+    park(&watching, watch);
     sleep_ms(1500);
     const int64_t before_ns = cpu_time_ns();
     sleep_ms(1000);
     const int64_t used_ns = cpu_time_ns() - before_ns;
     printf("       (%.2f %% of a core)\n", (double)used_ns / 1e7);
     CHECK(used_ns < 50 * MS);
+    end_watch(&watching, watch);
     stop_watching(&watching);
 }
 
@@ -435,24 +507,30 @@ static void *publish_at_random(void *argument)
 TEST(watcher_loses_no_wake_up)
 {
     watching_t watching = start_watching(directory);
+    aa_watch_t *watch = watch_images(&watching, &watching.image, 1);
     aa_batch_t *batch = aa_batch_create();
     pthread_t publisher;
     CHECK_EQUAL(pthread_create(&publisher, NULL, publish_at_random, &watching), 0);
     int32_t received = 0;
     while (received < HAMMERED)
     {
-        const int32_t ticket = aa_watcher_watch_images(watching.watcher, &watching.image, 1);
-        for (bool is_ready = false; !is_ready;)
+        /* Spins now and then, so that messages meet every moment of that as well. */
+        int result = AA_WAIT_AGAIN;
+        while (result == AA_WAIT_AGAIN)
+        {
+            result = aa_watcher_wait(watching.watcher, watch, received % 3 == 0 ? 50000 : 0);
+        }
+        for (bool is_ready = result != AA_WAIT_PARKED; !is_ready;)
         {
             int32_t tickets[2];
             CHECK(is_readable(&watching, HANG_MS));
-            const int count = aa_watcher_take(watching.watcher, tickets, 1 + received % 2);
+            const int count = take(&watching, tickets, 1 + received % 2);
             for (int i = 0; i < count; i++)
             {
-                is_ready |= tickets[i] == ticket;
+                is_ready |= tickets[i] == watch->id;
                 int32_t type_id;
                 uint8_t record[512];
-                while (tickets[i] == AA_WATCH_BROADCAST &&
+                while (tickets[i] == AA_TAKEN_BROADCAST &&
                        aa_broadcast_receive(watching.broadcast, &type_id, record, sizeof(record)) > 0)
                 {
                 }
@@ -473,6 +551,135 @@ TEST(watcher_loses_no_wake_up)
     }
     pthread_join(publisher, NULL);
     aa_batch_release(batch);
+    end_watch(&watching, watch);
+    stop_watching(&watching);
+}
+
+/* --- spinning -------------------------------------------------------------------------------------------- */
+
+#define SECOND_NS (1000 * MS)
+
+TEST(watcher_spins_once_at_a_time_and_parks_whoever_comes_meanwhile)
+{
+    watching_t watching = start_watching(directory);
+    aa_watch_t *first = watch_images(&watching, &watching.image, 1);
+    aa_watch_t *second = watch_images(&watching, &watching.image, 1);
+    CHECK_EQUAL(aa_watcher_wait(watching.watcher, first, SECOND_NS), AA_WAIT_AGAIN);
+    CHECK_EQUAL(aa_watcher_wait(watching.watcher, second, SECOND_NS), AA_WAIT_PARKED);
+    CHECK_EQUAL(aa_watcher_wait(watching.watcher, first, SECOND_NS), AA_WAIT_AGAIN);
+    aa_watcher_leave(watching.watcher, first);
+    aa_watcher_leave(watching.watcher, second);
+    CHECK_EQUAL(aa_watcher_wait(watching.watcher, second, SECOND_NS), AA_WAIT_AGAIN);
+    end_watch(&watching, first);
+    end_watch(&watching, second);
+    stop_watching(&watching);
+}
+
+TEST(watcher_that_spins_looks_for_those_that_are_parked)
+{
+    watching_t watching = start_watching(directory);
+    stream_t other = open_stream(directory, NULL, 0);
+    aa_image_t *image = add_image(&other);
+    aa_publication_t *publication = add_publication(&other, false);
+    aa_watch_t *spinning = watch_images(&watching, &watching.image, 1);
+    aa_watch_t *parked = watch_images(&watching, &image, 1);
+    park(&watching, parked);
+    CHECK_EQUAL(aa_watcher_wait(watching.watcher, spinning, SECOND_NS), AA_WAIT_AGAIN);
+    CHECK(aa_publication_offer(publication, NULL, 0, 0) > 0);
+    CHECK_EQUAL(aa_watcher_wait(watching.watcher, spinning, SECOND_NS), AA_WAIT_OTHERS);
+    int32_t ids[2];
+    CHECK_EQUAL(aa_watcher_take(watching.watcher, -1, ids, 2), 1);
+    CHECK_EQUAL(ids[0], parked->id);
+    CHECK_EQUAL(aa_watcher_wait(watching.watcher, spinning, SECOND_NS), AA_WAIT_AGAIN);
+    publish(&watching);
+    CHECK(is_over(aa_watcher_wait(watching.watcher, spinning, SECOND_NS)));
+    end_watch(&watching, spinning);
+    end_watch(&watching, parked);
+    aa_publication_release(publication);
+    aa_image_release(image);
+    close_stream(&other);
+    stop_watching(&watching);
+}
+
+/* How many of so many waits, in all of which nothing comes, begin to spin. */
+static int spins_of(const watching_t *watching, aa_watch_t *watch, int waits)
+{
+    int spins = 0;
+    for (int i = 0; i < waits; i++)
+    {
+        int result = aa_watcher_wait(watching->watcher, watch, 30000);
+        spins += result == AA_WAIT_AGAIN;
+        while (result == AA_WAIT_AGAIN)
+        {
+            result = aa_watcher_wait(watching->watcher, watch, 30000);
+        }
+        CHECK_EQUAL(result, AA_WAIT_PARKED);
+        aa_watcher_leave(watching->watcher, watch);
+    }
+    return spins;
+}
+
+TEST(watcher_spins_ever_more_rarely_where_it_does_not_pay_and_always_where_it_does)
+{
+    watching_t watching = start_watching(directory);
+    aa_watch_t *watch = watch_images(&watching, &watching.image, 1);
+    const int spins = spins_of(&watching, watch, 1000);
+    CHECK(spins >= 1000 / 65 && spins <= 40);
+
+    aa_batch_t *batch = aa_batch_create();
+    for (int waits = 0; waits < 100; waits++)
+    {
+        int result = aa_watcher_wait(watching.watcher, watch, SECOND_NS);
+        if (result == AA_WAIT_PARKED)
+        {
+            aa_watcher_leave(watching.watcher, watch);
+            continue;
+        }
+        CHECK_EQUAL(result, AA_WAIT_AGAIN);
+        publish(&watching);
+        CHECK(is_over(aa_watcher_wait(watching.watcher, watch, SECOND_NS)));
+        CHECK_EQUAL(aa_batch_scan(batch, &watching.image, 1, 0, SIZE_MAX, SIZE_MAX, SIZE_MAX, NULL), AA_OK);
+        aa_batch_commit(batch, batch->count);
+        break;
+    }
+    for (int waits = 0; waits < 10; waits++)
+    {
+        CHECK_EQUAL(aa_watcher_wait(watching.watcher, watch, SECOND_NS), AA_WAIT_AGAIN);
+        aa_watcher_leave(watching.watcher, watch);
+    }
+    aa_batch_release(batch);
+    end_watch(&watching, watch);
+    stop_watching(&watching);
+}
+
+TEST(watcher_that_always_finds_something_asks_for_a_turn_of_the_others)
+{
+    watching_t watching = start_watching(directory);
+    aa_watch_t *watch = watch_images(&watching, &watching.image, 1);
+    publish(&watching);
+    int ready = 0, turns = 0;
+    for (int waited = 0; turns < 3 || ready == 0; waited++)
+    {
+        const int result = aa_watcher_wait(watching.watcher, watch, 50000);
+        CHECK(is_over(result));
+        ready += result == AA_WAIT_READY;
+        turns += result == AA_WAIT_READY_TURN;
+        CHECK(waited < 1 << 28);
+    }
+    end_watch(&watching, watch);
+    stop_watching(&watching);
+}
+
+TEST(watcher_that_only_looks_arms_nothing)
+{
+    watching_t watching = start_watching(directory);
+    aa_watch_t *watch = watch_images(&watching, &watching.image, 1);
+    CHECK_EQUAL(aa_watcher_look(watching.watcher, watch, 0), AA_WAIT_AGAIN);
+    CHECK_EQUAL(aa_watcher_look(watching.watcher, watch, 10000), AA_WAIT_AGAIN);
+    publish(&watching);
+    CHECK(is_over(aa_watcher_look(watching.watcher, watch, 0)));
+    check_silent(&watching);
+    end_watch(&watching, watch);
     stop_watching(&watching);
 }
 
@@ -565,21 +772,24 @@ TEST(watcher_after_a_gap_longer_than_the_liveness_timeout_is_silent_until_the_lo
 
 /* --- the end --------------------------------------------------------------------------------------------- */
 
-TEST(watcher_stopped_in_a_forked_child_leaves_the_parents_alone)
+TEST(watcher_released_in_a_forked_child_leaves_the_parents_alone)
 {
     watching_t watching = start_watching(directory);
-    const int32_t ticket = aa_watcher_watch_images(watching.watcher, &watching.image, 1);
+    aa_watch_t *watch = watch_images(&watching, &watching.image, 1);
+    park(&watching, watch);
     pid_t child = fork();
     if (child == 0)
     {
         aa_watcher_stop(watching.watcher);
+        aa_watcher_release(watching.watcher);
         _exit(0);
     }
     int status;
     CHECK_EQUAL(waitpid(child, &status, 0), child);
     CHECK_EQUAL(status, 0);
     publish(&watching);
-    CHECK_EQUAL(next_ticket(&watching), ticket);
+    CHECK_EQUAL(next_ticket(&watching), watch->id);
+    end_watch(&watching, watch);
     stop_watching(&watching);
 }
 
@@ -588,12 +798,24 @@ TEST(watcher_may_be_stopped_with_watches_of_every_state)
     for (int i = 0; i < 50; i++)
     {
         watching_t watching = start_watching(directory);
-        aa_watcher_watch_publication(watching.watcher, watching.publication, AA_WATCH_WRITABLE);
-        const int32_t unwatched = aa_watcher_watch_images(watching.watcher, &watching.image, 1);
-        aa_watcher_watch_images(watching.watcher, &watching.image, 1);
-        aa_watcher_watch_images(watching.watcher, NULL, 0);
-        aa_watcher_unwatch(watching.watcher, unwatched);
+        *watching.stream.limit = 0;
+        aa_watch_t *watches[] = {
+            watch_publication(&watching, AA_WATCH_WRITABLE),
+            watch_images(&watching, &watching.image, 1),
+            watch_images(&watching, &watching.image, 1),
+            watch_images(&watching, &watching.image, 1),
+        };
+        for (int each = 0; each < 3; each++)
+        {
+            park(&watching, watches[each]);
+        }
+        aa_watcher_leave(watching.watcher, watches[1]);
+        aa_watcher_remove(watching.watcher, watches[2]);
         stop_watching(&watching);
+        for (int each = 0; each < 4; each++)
+        {
+            aa_watch_release(watches[each]);
+        }
     }
-    aa_watcher_stop(NULL);
+    aa_watcher_release(NULL);
 }

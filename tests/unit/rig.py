@@ -12,7 +12,7 @@ import anyio
 
 from aeron_async._control import Timeout
 from aeron_async._core import Broadcast, Cnc
-from aeron_async._waker import Place
+from aeron_async._waker import ImagesPlace
 from aeron_async.conductor import (
     ClientConductor,
     ClientHandlers,
@@ -247,6 +247,21 @@ class Surroundings:
         self.closed_with.append(reason)
         self.on_closed()
 
+    def publication_added(self, publication: Publication) -> None:
+        pass
+
+    def publication_closed(self, publication: Publication) -> None:
+        pass
+
+    def stream_left(self, stream_id: int) -> None:
+        pass
+
+    def counter_added(self, counter_id: int, registration_id: int) -> None:
+        pass
+
+    def counter_removed(self, registration_id: int) -> None:
+        pass
+
     # Control
 
     def seconds(self, timeout: Timeout) -> float | None:
@@ -265,7 +280,7 @@ class Surroundings:
     async def wait_publication(self, publication: Any, kind: int) -> None:
         raise AssertionError("nothing may wait here")
 
-    def waiting_place(self, idle: IdleStrategy | None) -> Place:
+    def waiting_place(self, idle: IdleStrategy | None, local_stream_id: int | None) -> ImagesPlace:
         raise AssertionError("nothing may wait here")
 
 

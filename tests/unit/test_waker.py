@@ -8,10 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from aeron_async._core import Broadcast
 from aeron_async._native import ffi, lib
-from aeron_async._waker import Waker
+from aeron_async._waker import ImagesPlace, Waker
 from aeron_async.idle import Parking
 from aeron_async.subscription import Image
 from tests.unit.rig import Rig, until
@@ -54,11 +55,32 @@ async def waker(rig: Rig, broadcast: Broadcast, on_broadcast: Calls, anyio_backe
     waker.close()
 
 
-def watch(waker: Waker, *images: Image) -> tuple[list[str], Any]:
-    """Watches images; what was called, and what ends the watch."""
-    called: list[str] = []
-    handles = ffi.new("aa_image_t *[]", [image._handle for image in images])
-    return called, waker.watch_images(handles, len(images), lambda: called.append("ready"))
+class Waits:
+    """Tasks that wait for images, each once."""
+
+    def __init__(self, waker: Waker, tasks: TaskGroup) -> None:
+        self.ended = 0
+        self._waker = waker
+        self._tasks = tasks
+
+    def begin(self, *images: Image) -> ImagesPlace:
+        """A task waits for images; returns its place."""
+        place = self._waker.place(None, None)
+        handles = ffi.new("aa_image_t *[]", [image._handle for image in images])
+
+        async def wait() -> None:
+            await place.wait_images(handles, len(images))
+            self.ended += 1
+
+        self._tasks.start_soon(wait)
+        return place
+
+
+@pytest.fixture
+async def waits(waker: Waker) -> AsyncIterator[Waits]:
+    async with anyio.create_task_group() as tasks:
+        yield Waits(waker, tasks)
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_response_is_noticed(rig: Rig, broadcast: Broadcast, on_broadcast: Calls, waker: Waker) -> None:
@@ -69,55 +91,68 @@ async def test_a_response_is_noticed(rig: Rig, broadcast: Broadcast, on_broadcas
     assert broadcast.receive() is None
 
 
-async def test_a_message_is_noticed_once(rig: Rig, waker: Waker) -> None:
+async def test_a_message_is_noticed_once(rig: Rig, waits: Waits) -> None:
     stream = rig.add_image(rig.add_subscription())
-    called, _ = watch(waker, stream.image)
+    waits.begin(stream.image)
     await anyio.sleep(0.01)
-    assert called == []
+    assert waits.ended == 0
     stream.log.append(b"one")
-    await until(lambda: called == ["ready"])
+    await until(lambda: waits.ended == 1)
     stream.log.append(b"two")
     await anyio.sleep(0.01)
-    assert called == ["ready"]
+    assert waits.ended == 1
 
 
-async def test_a_message_that_is_there_already_is_noticed(rig: Rig, waker: Waker) -> None:
+async def test_a_message_that_is_there_already_is_noticed(rig: Rig, waits: Waits) -> None:
     stream = rig.add_image(rig.add_subscription())
     stream.log.append(b"one")
-    called, _ = watch(waker, stream.image)
-    await until(lambda: called == ["ready"])
+    waits.begin(stream.image)
+    await until(lambda: waits.ended == 1)
 
 
-async def test_a_message_of_any_of_the_images_is_noticed(rig: Rig, waker: Waker) -> None:
+async def test_a_message_of_any_of_the_images_is_noticed(rig: Rig, waits: Waits) -> None:
     subscription = rig.add_subscription()
     streams = [rig.add_image(subscription, correlation_id=number) for number in range(3)]
-    called, _ = watch(waker, *(stream.image for stream in streams))
+    waits.begin(*(stream.image for stream in streams))
+    await anyio.sleep(0.01)
     streams[1].log.append(b"message")
-    await until(lambda: called == ["ready"])
+    await until(lambda: waits.ended == 1)
 
 
-async def test_an_image_that_is_closed_is_noticed(rig: Rig, waker: Waker) -> None:
+async def test_an_image_that_is_closed_is_noticed(rig: Rig, waits: Waits) -> None:
     stream = rig.add_image(rig.add_subscription())
-    called, _ = watch(waker, stream.image)
+    waits.begin(stream.image)
+    await anyio.sleep(0.01)
     rig.remove_image(stream.image)
-    await until(lambda: called == ["ready"])
+    await until(lambda: waits.ended == 1)
 
 
-async def test_a_watch_that_was_ended_calls_nobody(rig: Rig, waker: Waker) -> None:
+async def test_a_wait_ends_when_its_images_change(rig: Rig, waits: Waits) -> None:
     stream = rig.add_image(rig.add_subscription())
-    called, unwatch = watch(waker, stream.image)
-    unwatch()
-    unwatch()
-    stream.log.append(b"one")
-    await anyio.sleep(0.02)
-    assert called == []
+    place = waits.begin(stream.image)
+    await anyio.sleep(0.01)
+    place.wake()
+    place.wake()
+    await until(lambda: waits.ended == 1)
 
 
-async def test_many_watches_are_all_called(rig: Rig, waker: Waker) -> None:
+async def test_a_cancelled_wait_leaves_nothing_behind(rig: Rig, waker: Waker) -> None:
     stream = rig.add_image(rig.add_subscription())
-    watches = [watch(waker, stream.image)[0] for _ in range(200)]
+    place = waker.place(None, None)
+    handles = ffi.new("aa_image_t *[]", [stream.image._handle])
+    for seconds in (0.0, 0.01):
+        with anyio.move_on_after(seconds):
+            await place.wait_images(handles, 1)
+    assert waker.waiting == {}
+
+
+async def test_many_waits_all_end(rig: Rig, waits: Waits) -> None:
+    stream = rig.add_image(rig.add_subscription())
+    for _ in range(200):
+        waits.begin(stream.image)
+    await anyio.sleep(0.01)
     stream.log.append(b"one")
-    await until(lambda: all(called == ["ready"] for called in watches))
+    await until(lambda: waits.ended == 200)
 
 
 @pytest.mark.parametrize("kind", [lib.AA_WATCH_WRITABLE, lib.AA_WATCH_CONNECTED], ids=["writable", "connected"])
@@ -147,29 +182,28 @@ async def test_a_cancelled_wait_for_a_publication_leaves_nothing_behind(rig: Rig
     publication, _, _ = rig.add_publication(limit=0)
     with anyio.move_on_after(0.01):
         await waker.wait_publication(publication._handle, lib.AA_WATCH_WRITABLE)
-    assert waker._waiting == {}
+    assert waker.waiting == {}
 
 
-async def test_closing_calls_everybody_who_waits(rig: Rig, waker: Waker) -> None:
+async def test_closing_ends_every_wait(rig: Rig, waker: Waker, waits: Waits) -> None:
     stream = rig.add_image(rig.add_subscription())
     publication, _, _ = rig.add_publication(limit=0)
-    called, unwatch = watch(waker, stream.image)
+    place = waits.begin(stream.image)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(waker.wait_publication, publication._handle, lib.AA_WATCH_WRITABLE)
         await anyio.sleep(0.01)
         waker.close()
-    assert called == ["ready"]
-    unwatch()
+    await until(lambda: waits.ended == 1)
+    place.wake()
     waker.close()
 
 
 async def test_once_closed_nobody_waits(rig: Rig, waker: Waker) -> None:
     stream = rig.add_image(rig.add_subscription())
     publication, _, _ = rig.add_publication(limit=0)
+    place = waker.place(None, None)
     waker.close()
-    called, unwatch = watch(waker, stream.image)
-    assert called == ["ready"]
-    unwatch()
+    await place.wait_images(ffi.new("aa_image_t *[]", [stream.image._handle]), 1)
     await waker.wait_publication(publication._handle, lib.AA_WATCH_WRITABLE)
     waker.beat()
     waker.nudge()

@@ -1,0 +1,1 @@
+"""The programs that are measured, one folder a language; their contract is in ../README.md."""
