@@ -338,8 +338,11 @@ static int copy_fragment(scan_t *scan, const aa_read_frame_t *frame)
         scan->is_full = true;
         return AA_OK;
     }
+    /* What is kept elsewhere comes in between at the end: before something was copied behind it, it has no place here.
+     */
+    const size_t written = messages->nbytes + (message->copied > 0 ? before : 0);
     if ((messages->count == messages->row_capacity || data_needed > messages->data_capacity) &&
-        !grow(scan->batch, messages->nbytes + before, messages->count + 1, data_needed))
+        !grow(scan->batch, written, messages->count + 1, data_needed))
     {
         return out_of_memory(scan->error);
     }
