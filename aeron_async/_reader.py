@@ -213,7 +213,10 @@ class Reader(ReaderPath):
         raise error
 
     def park(self, source: Source) -> Awaitable[None]:
-        """What returns when `source` may have something to read, or its images or its state have changed."""
+        """What returns when `source` may have something to read, or its images or its state have changed.
+
+        To be awaited at once.
+        """
         if self._place is None:
             self._place = self._control.waiting_place(self._idle, self._local_stream_id)
         return self._place.wait_images(source._handles.array, source._handles.count)

@@ -7,7 +7,7 @@ event loop watches; publishers that can signal directly write to another.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from typing import Any
 
@@ -131,7 +131,7 @@ class Waker:
             if watch_id == lib.AA_TAKEN_BROADCAST:
                 self._on_broadcast()
             elif watch_id in self.waiting:
-                self.waiting[watch_id].taken()
+                self.waiting[watch_id].resume()
 
     def close(self) -> None:
         """Stops the thread and wakes everybody who waits; again it does nothing."""
@@ -154,6 +154,8 @@ class Place:
         self._waker = waker
         self._idle = idle
         self._pause: Pause = make_pause()
+        self.resume = self._pause.end
+        """Ends a wait that is parked: what is watched is ready."""
         self._watch_id = 0
         self._is_over = False
         self._is_turn_due = False
@@ -180,10 +182,6 @@ class Place:
     def end(self) -> None:
         """The wait is over before its time, if there is one."""
         self._leave()
-        self.taken()
-
-    def taken(self) -> None:
-        """The wait is over: what is watched is ready."""
         self._is_over = True
         self._pause.end()
 
@@ -242,6 +240,16 @@ class Place:
             await self._go_on(result, 0)
 
 
+class _Ended:
+    """A wait that was over when it began: what awaits it does not give up its turn."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        yield from ()
+
+
+_ENDED = _Ended()
+
+
 class ImagesPlace(Place):
     """Where the reader of a subscription waits."""
 
@@ -255,25 +263,25 @@ class ImagesPlace(Place):
     def __del__(self) -> None:
         self.unwatch()
 
-    async def wait_images(self, images: Any, count: int) -> None:
-        """Returns soon after one of the images has something to read, or after `wake`."""
+    def wait_images(self, images: Any, count: int) -> Awaitable[None]:
+        """What returns soon after one of the images has something to read, or after `wake`; to be awaited at once."""
         watcher = self._waker.watcher
         if watcher is None:
-            return
+            return _ENDED
         if count == 0:
             # The client tells when one comes.
-            await self._pause.wait()
-            return
+            return self._pause.wait()
         if images is not self._images or (self._counter is None and self.stream_id is not None):
             self._watch_images(images, count)
-        if self._spin_ns is None:
-            await self.wait()
-            return
+        spin_ns = self._spin_ns
+        if spin_ns is None:
+            return self.wait()
         # The usual strategy without a detour: what comes within a slice of the spin costs this call.
-        result = _wait(watcher, self._watch, self._spin_ns)
-        if result != _READY:
-            self._is_over = False
-            await self._until_over(self._go_on(result, self._spin_ns))
+        result = _wait(watcher, self._watch, spin_ns)
+        if result == _READY:
+            return _ENDED
+        self._is_over = False
+        return self._until_over(self._pause.wait() if result == _PARKED else self._go_on(result, spin_ns))
 
     def wake(self) -> None:
         """The images have changed: the wait is over, if there is one."""

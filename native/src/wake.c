@@ -582,7 +582,7 @@ int aa_watcher_take(aa_watcher_t *watcher, int readable, int32_t *ids, int capac
         next = watch->next_armed;
         const bool is_found_by_thread = atomic_load_explicit(&watch->state, memory_order_relaxed) == AA_WATCH_READY;
         const bool was_signalled = aa_watch_was_signalled(watch);
-        if (!is_found_by_thread && !aa_watch_raise(watch))
+        if (!is_found_by_thread && !aa_watch_is_ready(watch) && !aa_watch_raise(watch))
         {
             continue;
         }
