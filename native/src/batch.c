@@ -40,6 +40,11 @@ typedef struct
     size_t committed_shares;
 } batch_t;
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* --- memory ---------------------------------------------------------------------------------------------- */
 
 static void fill_from_now(batch_t *batch, size_t i, aa_received_t *messages)
@@ -56,7 +61,8 @@ static bool grow(batch_t *batch, size_t data_length, size_t rows_needed, size_t 
     const aa_received_t *messages = batch->found.messages;
     const size_t rows = rows_needed > messages->row_capacity ? 2 * rows_needed : messages->row_capacity;
     const size_t data = data_needed > messages->data_capacity ? 2 * data_needed : messages->data_capacity;
-    aa_received_t *grown = aa_received_copy(messages, data_length, rows, data);
+    /* There may have been no room yet for what the builder keeps, which comes last. */
+    aa_received_t *grown = aa_received_copy(messages, smaller(data_length, messages->data_capacity), rows, data);
     if (grown == NULL)
     {
         return false;
@@ -208,11 +214,6 @@ static bool is_within_limits(const scan_t *scan, int64_t end)
 {
     return !scan->is_full && scan->cursor < end && scan->batch->found.fragments < scan->fragment_limit &&
            messages_of(scan)->count < scan->message_limit;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
