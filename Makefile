@@ -60,6 +60,10 @@ test-pure: build ## run the message path's tests without _speedups
 test-py311: wheel ## run the quick part of the suite on CPython 3.11, from the wheel
 	@scripts/test_py311 tests/unit tests/system/test_client_connect.py
 
+.PHONY: bench
+bench: build ## measure every client side by side; QUICK=1, SUITE=name, ARGS="--clients rust,pyaeron"
+	@$(PYTHON) benchmarks/run.py $(if $(QUICK),--quick) $(addprefix --suite ,$(SUITE)) $(ARGS)
+
 .PHONY: sanitize
 sanitize: setup ## run the C core's tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@scripts/system_packages libclang-rt-dev

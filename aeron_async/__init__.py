@@ -10,15 +10,18 @@ from aeron_async.counters import Counter, CounterInfo, CountersReader
 from aeron_async.driver import DriverConfig, MediaDriver
 from aeron_async.errors import *  # noqa: F403
 from aeron_async.errors import __all__ as _errors
+from aeron_async.idle import Backoff, BusySpin, IdleStrategy, Parking, Sleeping, Yielding
 from aeron_async.publication import ExclusivePublication, OfferResult, Publication
 from aeron_async.publication_error import PublicationError
 from aeron_async.subscription import Header, Image, Message, MessageBatch, Subscription
 
 __all__ = [
     "Action",
+    "Backoff",
     "BatchPublisher",
     "Block",
     "BufferClaim",
+    "BusySpin",
     "ChannelParams",
     "ChannelUri",
     "Client",
@@ -29,14 +32,18 @@ __all__ = [
     "DriverConfig",
     "ExclusivePublication",
     "Header",
+    "IdleStrategy",
     "Image",
     "MediaDriver",
     "Message",
     "MessageBatch",
     "OfferResult",
+    "Parking",
     "Publication",
     "PublicationError",
+    "Sleeping",
     "Subscription",
+    "Yielding",
     "connect",
 ]
 __all__ += _errors

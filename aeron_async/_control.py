@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from aeron_async._waker import Place
 from aeron_async.channel import ChannelUri
 from aeron_async.errors import AeronError, ClosedError
+from aeron_async.idle import IdleStrategy
 
 
 class _ClientTimeout:
@@ -50,5 +51,5 @@ class Control(Protocol):
     async def wait_publication(self, publication: Any, kind: int) -> None:
         """Returns soon after an `aa_publication_t` is ready in the way of `kind` (AA_WATCH_...)."""
 
-    def watch_images(self, images: Any, count: int, ready: Callable[[], None]) -> Callable[[], None]:
-        """Calls `ready` in the loop soon after one of the images has something to read; returns what ends the watch."""
+    def waiting_place(self, idle: IdleStrategy | None) -> Place:
+        """Where a reader waits by a strategy, by default by the client's."""

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn, Protocol, TypeVar
 
-import anyio
 import anyio.lowlevel
 
 from aeron_async._control import Control
 from aeron_async._core import check, raise_for
 from aeron_async._face import ReaderPath
 from aeron_async._native import ffi, lib
+from aeron_async._waker import Place
 from aeron_async.action import Action
 from aeron_async.batch import Header, MessageBatch
 from aeron_async.errors import SubscriptionClosedError
+from aeron_async.idle import IdleStrategy
 
 # What one poll copies for its handler at most; the next one reads on.
 POLL_BYTES = 4 << 20
@@ -74,12 +75,14 @@ class Reader(ReaderPath):
     is what is not hot of it, and the rare cases of what is.
     """
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, idle: IdleStrategy | None = None) -> None:
+        """`idle` is how the reader waits, by default as its client does."""
         super().__init__(MessageBatch)
         self._control = control
+        self._idle = idle
         self._batch = ffi.cast("aa_batch_t *", self._batch_address)
         self._failure = ffi.cast("aa_error_t *", self._error_address)
-        self._wake: anyio.Event | None = None
+        self._place: Place | None = None
 
     def _refuse(self) -> NoReturn:
         raise RuntimeError(
@@ -205,17 +208,11 @@ class Reader(ReaderPath):
 
     async def park(self, source: Source) -> None:
         """Returns when `source` may have something to read, or its images or its state have changed."""
-        images = source._handles
-        self._wake = anyio.Event()
-        unwatch = self._control.watch_images(images.array, images.count, self._wake.set) if images.count else None
-        try:
-            await self._wake.wait()
-        finally:
-            self._wake = None
-            if unwatch is not None:
-                unwatch()
+        if self._place is None:
+            self._place = self._control.waiting_place(self._idle)
+        await self._place.wait_images(source._handles.array, source._handles.count)
 
     def wake(self) -> None:
         """Somebody who is parked looks again."""
-        if self._wake is not None:
-            self._wake.set()
+        if self._place is not None:
+            self._place.wake()

@@ -19,6 +19,7 @@ from aeron_async._handlers import HandlerRunner
 from aeron_async._local_addresses import local_socket_addresses
 from aeron_async._log import log
 from aeron_async._tasks import spawn
+from aeron_async._waker import Place, Waker
 from aeron_async.channel import ChannelUri, channel_text
 from aeron_async.conductor import (
     ClientConductor,
@@ -38,7 +39,7 @@ from aeron_async.errors import (
     ForkedClientError,
     RegistrationError,
 )
-from aeron_async.idle import Waker
+from aeron_async.idle import IdleStrategy
 from aeron_async.protocol.error_codes import ErrorCode
 
 # How soon a command is sent again that the driver could not carry out yet, in seconds.
@@ -54,6 +55,7 @@ class ClientSession:
         settings: ConductorSettings,
         handlers: ClientHandlers,
         *,
+        idle: IdleStrategy,
         on_error: Callable[[Exception], Any] | None,
         on_close: Callable[[CloseReason], Any] | None,
     ) -> None:
@@ -76,6 +78,7 @@ class ClientSession:
             client_id,
             keepalive_interval=settings.keepalive_interval,
             loop_stall_limit=settings.loop_stall_limit,
+            idle=idle,
             on_broadcast=lambda: self._duty.wake(),
         )
         self._duty = ConductorTask(self.conductor, self._waker.beat, self.failed)
@@ -210,8 +213,8 @@ class ClientSession:
     async def wait_publication(self, publication: Any, kind: int) -> None:
         await self._waker.wait_publication(publication, kind)
 
-    def watch_images(self, images: Any, count: int, ready: Callable[[], None]) -> Callable[[], None]:
-        return self._waker.watch_images(images, count, ready)
+    def waiting_place(self, idle: IdleStrategy | None) -> Place:
+        return self._waker.place(idle)
 
 
 _sessions: weakref.WeakSet[ClientSession] = weakref.WeakSet()

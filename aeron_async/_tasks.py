@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+import types
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 
@@ -127,6 +128,91 @@ def _watch_readable_on_trio(fd: int, callback: Callable[[], None]) -> Callable[[
         trio.lowlevel.notify_closing(fd)
 
     return unwatch
+
+
+@types.coroutine
+def _bare_yield() -> Generator[None, None, None]:
+    yield
+
+
+async def turn() -> None:
+    """Lets the loop's other ready tasks run; as cheap as the loop can do that."""
+    if on_trio():
+        import trio
+
+        await trio.lowlevel.checkpoint()
+    else:
+        await _bare_yield()
+
+
+class Pause(Protocol):
+    """Where one task at a time waits until it is called."""
+
+    async def wait(self) -> None:
+        """Returns after `end`."""
+
+    async def wait_at_most(self, seconds: float) -> None:
+        """Returns after `end`, or when the time is over."""
+
+    def end(self) -> None:
+        """Ends the wait that is under way, if any."""
+
+
+class _AsyncioPause:
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[None] | None = None
+
+    async def wait(self) -> None:
+        self._future = self._loop.create_future()
+        try:
+            await self._future
+        finally:
+            self._future = None
+
+    async def wait_at_most(self, seconds: float) -> None:
+        timer = self._loop.call_later(seconds, self.end)
+        try:
+            await self.wait()
+        finally:
+            timer.cancel()
+
+    def end(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+
+class _TrioPause:
+    def __init__(self) -> None:
+        self._task: Any = None
+
+    async def wait(self) -> None:
+        import trio
+
+        def abort(_: Any) -> Any:
+            self._task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        self._task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    async def wait_at_most(self, seconds: float) -> None:
+        import trio
+
+        with trio.move_on_after(seconds):
+            await self.wait()
+
+    def end(self) -> None:
+        if self._task is not None:
+            import trio
+
+            task, self._task = self._task, None
+            trio.lowlevel.reschedule(task)
+
+
+def make_pause() -> Pause:
+    """A pause of the running loop."""
+    return _TrioPause() if on_trio() else _AsyncioPause()
 
 
 def call_soon(callback: Callable[[], None]) -> None:

@@ -35,6 +35,7 @@ from aeron_async.errors import (
     DriverNotRunningError,
     DriverStartError,
 )
+from aeron_async.idle import IdleStrategy, Parking, check_idle
 from aeron_async.protocol.cnc import COUNTER_MAX_KEY_LENGTH, COUNTER_MAX_LABEL_LENGTH
 from aeron_async.publication import ExclusivePublication, Publication
 from aeron_async.publication_error import PublicationError
@@ -134,9 +135,12 @@ class Client(ClosedOnExit):
         *,
         on_available_image: ImageHandler | None = None,
         on_unavailable_image: ImageHandler | None = None,
+        idle: IdleStrategy | None = None,
         timeout: Timeout = CLIENT_TIMEOUT,
     ) -> Subscription:
         """Adds a subscription.
+
+        `idle` is how a task waits that reads it; None for the client's own.
 
         The handlers take the `Image`. A plain function is called in the conductor's turn; an async one runs as a task,
         in order per subscription, and may itself add resources. One that raises is logged and passed to `on_error`.
@@ -146,10 +150,11 @@ class Client(ClosedOnExit):
         self._session.check_process()
         text = channel_text(channel)
         _int32("stream_id", stream_id)
+        check_idle(idle)
         handlers = ImageHandlers(on_available_image, on_unavailable_image)
         add = self._session.conductor.add_subscription
         subscription: Subscription = await self._session.add(
-            lambda: add(text, stream_id, handlers), timeout, text, stream_id
+            lambda: add(text, stream_id, handlers, idle), timeout, text, stream_id
         )
         return subscription
 
@@ -274,12 +279,14 @@ class Connect:
         source: DriverSource,
         settings: ConductorSettings,
         handlers: ClientHandlers,
+        idle: IdleStrategy,
         on_error: Callable[[Exception], Any] | None,
         on_close: Callable[[CloseReason], Any] | None,
     ) -> None:
         self._hold = _Hold(source)
         self._settings = settings
         self._handlers = handlers
+        self._idle = idle
         self._on_error = on_error
         self._on_close = on_close
         self._entered: list[Client] = []
@@ -307,7 +314,12 @@ class Connect:
             aeron_dir = await source.acquire()
             cnc = await _wait_for_driver(aeron_dir, self._settings.driver_timeout)
             session = ClientSession(
-                cnc, self._settings, self._handlers, on_error=self._on_error, on_close=self._on_close
+                cnc,
+                self._settings,
+                self._handlers,
+                idle=self._idle,
+                on_error=self._on_error,
+                on_close=self._on_close,
             )
         except BaseException:
             await self._hold.release()
@@ -380,6 +392,7 @@ def connect(
     keepalive_interval: float = 0.5,
     loop_stall_limit: float = 60.0,
     resource_linger: float = 3.0,
+    idle: IdleStrategy | None = None,
     on_available_counter: CounterHandler | None = None,
     on_unavailable_counter: CounterHandler | None = None,
     on_publication_error: PublicationErrorHandler | None = None,
@@ -400,7 +413,8 @@ def connect(
     All times are in seconds: `driver_timeout` is how long the driver may be silent, and the default of every `timeout`;
     `keepalive_interval` how often this client tells that it lives; `loop_stall_limit` how long it is kept alive while
     the event loop is blocked; `resource_linger` how long mappings outlive what was closed. `client_name` appears in the
-    label of the client's heartbeat counter.
+    label of the client's heartbeat counter. `idle` is how tasks of the client wait, for messages, for room to publish
+    and for connections; None for `Parking()`.
 
     Handlers are plain functions, called in the conductor's turn, or async ones, which run as tasks, in order.
     `on_available_counter` and `on_unavailable_counter` get the `CounterInfo` of every client's counters as they come
@@ -426,8 +440,10 @@ def connect(
             f"loop_stall_limit={loop_stall_limit} must be greater than keepalive_interval={keepalive_interval}: a loop "
             "with nothing to do runs the client's duty cycle only that often"
         )
+    check_idle(idle)
     handlers = ClientHandlers(on_available_counter, on_unavailable_counter, on_publication_error)
-    return Connect(choose_driver(aeron_dir, driver, driver_config), settings, handlers, on_error, on_close)
+    source = choose_driver(aeron_dir, driver, driver_config)
+    return Connect(source, settings, handlers, idle or Parking(), on_error, on_close)
 
 
 async def _wait_for_driver(aeron_dir: Path, timeout: float) -> Cnc:

@@ -28,6 +28,7 @@ from aeron_async.errors import (
     InsufficientStorageRegistrationError,
     RegistrationError,
 )
+from aeron_async.idle import IdleStrategy
 from aeron_async.protocol import commands, responses
 from aeron_async.protocol.error_codes import ErrorCode
 from aeron_async.protocol.records import MalformedRecord
@@ -217,12 +218,14 @@ class ClientConductor:
             commands.RemovePublication,
         )
 
-    def add_subscription(self, channel: str, stream_id: int, handlers: ImageHandlers) -> Registration:
+    def add_subscription(
+        self, channel: str, stream_id: int, handlers: ImageHandlers, idle: IdleStrategy | None = None
+    ) -> Registration:
         """Resolves to a `Subscription`, whose first images may come at once."""
         return self._ask(
             lambda correlation_id: commands.AddSubscription(self.client_id, correlation_id, -1, stream_id, channel),
             responses.SubscriptionReady,
-            lambda ready: self._make_subscription(channel, stream_id, handlers, ready),
+            lambda ready: self._make_subscription(channel, stream_id, handlers, idle, ready),
             commands.RemoveSubscription,
         )
 
@@ -712,7 +715,12 @@ class ClientConductor:
         )
 
     def _make_subscription(
-        self, channel: str, stream_id: int, handlers: ImageHandlers, ready: responses.SubscriptionReady
+        self,
+        channel: str,
+        stream_id: int,
+        handlers: ImageHandlers,
+        idle: IdleStrategy | None,
+        ready: responses.SubscriptionReady,
     ) -> Subscription:
         subscription = Subscription(
             self._control,
@@ -721,6 +729,7 @@ class ClientConductor:
             registration_id=ready.correlation_id,
             channel_status=self._status_handle(ready.channel_status_indicator_id),
             channel_status_id=ready.channel_status_indicator_id,
+            idle=idle,
         )
         self._image_handlers[ready.correlation_id] = handlers
         return subscription

@@ -16,6 +16,7 @@ from aeron_async._reader import Handles, Reader
 from aeron_async.batch import Header, Message, MessageBatch
 from aeron_async.channel import ChannelUri
 from aeron_async.errors import NotConnectedError, SubscriptionClosedError
+from aeron_async.idle import IdleStrategy
 from aeron_async.image import Image
 
 __all__ = ["Header", "Image", "Message", "MessageBatch", "Subscription"]
@@ -51,9 +52,10 @@ class Subscription(ClosedOnExit, Readable):
         registration_id: int,
         channel_status: Any | None,
         channel_status_id: int,
+        idle: IdleStrategy | None = None,
     ) -> None:
         self._control = control
-        self._reader = Reader(control)
+        self._reader = Reader(control, idle)
         self._images: tuple[Image, ...] = ()
         self._handles = Handles()
         self._closed = False

@@ -1,13 +1,57 @@
 #include "awaitable.h"
 
-#include "completion.h"
+/* --- life ------------------------------------------------------------------------------------------------ */
 
-void aa_awaitable_init(aa_awaitable_t *self, aa_state_t *state, const aa_awaitable_kind_t *kind)
+void *aa_awaitable_allocate(PyTypeObject *type, void **spare)
+{
+    void *self = *spare;
+    if (self == NULL)
+    {
+        return PyObject_GC_New(aa_awaitable_t, type);
+    }
+    *spare = NULL;
+    return PyObject_Init(self, type);
+}
+
+int aa_awaitable_begin_deallocation(aa_awaitable_t *self)
+{
+    if (!self->is_started && PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0)
+    {
+        return -1;
+    }
+    PyObject_GC_UnTrack(self);
+    aa_awaitable_clear(self);
+    return 0;
+}
+
+void aa_awaitable_free(aa_awaitable_t *self, void **spare)
+{
+    Py_DECREF(Py_TYPE(self));
+    if (*spare == NULL && !PyObject_GC_IsFinalized((PyObject *)self))
+    {
+        *spare = self;
+    }
+    else
+    {
+        PyObject_GC_Del(self);
+    }
+}
+
+void aa_awaitable_free_spare(void *spare)
+{
+    if (spare != NULL)
+    {
+        PyObject_GC_Del(spare);
+    }
+}
+
+void aa_awaitable_init(aa_awaitable_t *self, const aa_state_t *state, const aa_awaitable_kind_t *kind, PyObject **stop)
 {
     self->state = state;
     self->kind = kind;
     self->is_started = false;
     self->rest = NULL;
+    self->stop = stop;
 }
 
 int aa_awaitable_traverse(aa_awaitable_t *self, visitproc visit, void *arg)
@@ -35,6 +79,48 @@ void aa_awaitable_finalize(aa_awaitable_t *self)
         }
         PyErr_Restore(type, value, traceback);
     }
+}
+
+/* --- how it ends ----------------------------------------------------------------------------------------- */
+
+#if PY_VERSION_HEX >= 0x030C0000
+/* Whether nobody has kept it or added to it since it was raised. */
+static bool is_as_new(PyObject *exception)
+{
+    const PyBaseExceptionObject *stop = (PyBaseExceptionObject *)exception;
+    return Py_REFCNT(exception) == 1 && stop->traceback == NULL && stop->context == NULL && stop->cause == NULL &&
+           stop->dict == NULL;
+}
+#endif
+
+/* From CPython 3.12 on an await goes by tp_iternext, so that every one ends with a StopIteration, of which making one
+ * anew would be the dearest part. Takes over the reference to value. */
+static void raise_stop(PyObject **cache, PyObject *value)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    if (*cache == NULL || !is_as_new(*cache))
+    {
+        Py_XSETREF(*cache, PyObject_CallNoArgs(PyExc_StopIteration));
+        if (*cache == NULL)
+        {
+            Py_DECREF(value);
+            return;
+        }
+    }
+    PyStopIterationObject *stop = (PyStopIterationObject *)*cache;
+    Py_XSETREF(stop->value, value);
+    PyErr_SetRaisedException(Py_NewRef(stop));
+#else
+    (void)cache;
+    /* By an instance: a value that is a tuple or an exception would be taken for something else. */
+    PyObject *stop = PyObject_CallOneArg(PyExc_StopIteration, value);
+    Py_DECREF(value);
+    if (stop != NULL)
+    {
+        PyErr_SetObject(PyExc_StopIteration, stop);
+        Py_DECREF(stop);
+    }
+#endif
 }
 
 /* --- steps ----------------------------------------------------------------------------------------------- */
@@ -94,7 +180,12 @@ PySendResult aa_awaitable_step(aa_awaitable_t *self, PyObject *sent, PyObject **
 PyObject *aa_awaitable_next(aa_awaitable_t *self)
 {
     PyObject *value;
-    return aa_awaitable_step(self, Py_None, &value) == PYGEN_RETURN ? aa_completion_stop(self->state, value) : value;
+    if (aa_awaitable_step(self, Py_None, &value) == PYGEN_RETURN)
+    {
+        raise_stop(self->stop, value);
+        return NULL;
+    }
+    return value;
 }
 
 static PyObject *awaitable_send(aa_awaitable_t *self, PyObject *sent)
@@ -102,14 +193,10 @@ static PyObject *awaitable_send(aa_awaitable_t *self, PyObject *sent)
     PyObject *value;
     if (aa_awaitable_step(self, sent, &value) == PYGEN_RETURN)
     {
-        /* By an instance: a value that is a tuple or an exception would be taken for something else. */
-        PyObject *stop = PyObject_CallOneArg(PyExc_StopIteration, value);
-        if (stop != NULL)
-        {
-            PyErr_SetObject(PyExc_StopIteration, stop);
-            Py_DECREF(stop);
-        }
-        Py_CLEAR(value);
+        PyObject *cache = NULL;
+        raise_stop(&cache, value);
+        Py_XDECREF(cache);
+        return NULL;
     }
     return value;
 }
@@ -145,6 +232,16 @@ static PyObject *awaitable_close(aa_awaitable_t *self, PyObject *Py_UNUSED(ignor
     PyObject *result = PyObject_CallMethodNoArgs(rest, self->state->str_close);
     Py_DECREF(rest);
     return result;
+}
+
+PyObject *aa_awaitable_await(PyObject *self)
+{
+    if (((aa_awaitable_t *)self)->rest != NULL)
+    {
+        PyErr_SetString(PyExc_RuntimeError, "coroutine is being awaited already");
+        return NULL;
+    }
+    return Py_NewRef(self);
 }
 
 PyMethodDef aa_awaitable_methods[] = {

@@ -23,20 +23,30 @@ typedef struct
 struct aa_awaitable
 {
     PyObject_HEAD;
-    aa_state_t *state;
+    const aa_state_t *state;
     const aa_awaitable_kind_t *kind;
     bool is_started;
     PyObject *rest;
     PyObject **stop; /* what it ends with, kept by whoever makes one after the other of these */
 };
 
-void aa_awaitable_init(aa_awaitable_t *self, aa_state_t *state, const aa_awaitable_kind_t *kind);
+/* An object of a type of awaitables, not yet tracked; NULL with an exception. Who makes one after the other of them
+ * keeps the memory of one in *spare. */
+void *aa_awaitable_allocate(PyTypeObject *type, void **spare);
+/* The two ends of tp_dealloc. Not 0 where it lives on. */
+int aa_awaitable_begin_deallocation(aa_awaitable_t *self);
+void aa_awaitable_free(aa_awaitable_t *self, void **spare);
+/* NULL is allowed. */
+void aa_awaitable_free_spare(void *spare);
+
+void aa_awaitable_init(aa_awaitable_t *self, const aa_state_t *state, const aa_awaitable_kind_t *kind, PyObject **stop);
 int aa_awaitable_traverse(aa_awaitable_t *self, visitproc visit, void *arg);
 void aa_awaitable_clear(aa_awaitable_t *self);
 /* Warns where nobody has awaited it. */
 void aa_awaitable_finalize(aa_awaitable_t *self);
 
 /* The slots and the tables of a type. */
+PyObject *aa_awaitable_await(PyObject *self); /* refuses a second await beside the first */
 PyObject *aa_awaitable_next(aa_awaitable_t *self);
 PySendResult aa_awaitable_step(aa_awaitable_t *self, PyObject *sent, PyObject **value);
 extern PyMethodDef aa_awaitable_methods[];

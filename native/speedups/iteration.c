@@ -13,13 +13,14 @@
 typedef struct
 {
     PyObject_HEAD;
-    aa_state_t *state;
+    const aa_state_t *state;
     aa_readable_path_t *source;
     aa_reader_path_t *reader;
     aa_iteration_kind_t kind;
     size_t limit;
     size_t max_bytes;
     Py_ssize_t left; /* of its turn */
+    PyObject *stop;  /* what its steps end with */
     void *spare;     /* the memory of a step, for the next one */
 } iteration_t;
 
@@ -145,22 +146,12 @@ static const aa_awaitable_kind_t STEP = {
 
 static PyObject *iteration_anext(iteration_t *self)
 {
-    PyTypeObject *type = (PyTypeObject *)self->state->step_type;
-    step_t *step = self->spare;
-    if (step != NULL)
+    step_t *step = aa_awaitable_allocate((PyTypeObject *)self->state->step_type, &self->spare);
+    if (step == NULL)
     {
-        self->spare = NULL;
-        PyObject_Init((PyObject *)step, type);
+        return NULL;
     }
-    else
-    {
-        step = PyObject_GC_New(step_t, type);
-        if (step == NULL)
-        {
-            return NULL;
-        }
-    }
-    aa_awaitable_init(&step->awaitable, self->state, &STEP);
+    aa_awaitable_init(&step->awaitable, self->state, &STEP, &self->stop);
     step->iteration = (iteration_t *)Py_NewRef(self);
     PyObject_GC_Track(step);
     return (PyObject *)step;
@@ -180,22 +171,12 @@ static int step_clear(step_t *self)
 
 static void step_dealloc(step_t *self)
 {
-    if (!self->awaitable.is_started && PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0)
+    if (aa_awaitable_begin_deallocation(&self->awaitable) < 0)
     {
         return;
     }
-    PyObject_GC_UnTrack(self);
-    aa_awaitable_clear(&self->awaitable);
     iteration_t *iteration = self->iteration;
-    Py_DECREF(Py_TYPE(self));
-    if (iteration->spare == NULL && !PyObject_GC_IsFinalized((PyObject *)self))
-    {
-        iteration->spare = self;
-    }
-    else
-    {
-        PyObject_GC_Del(self);
-    }
+    aa_awaitable_free(&self->awaitable, &iteration->spare);
     Py_DECREF(iteration);
 }
 
@@ -213,6 +194,7 @@ PyObject *aa_iteration_new(aa_readable_path_t *source, aa_iteration_kind_t kind,
         self->limit = limit;
         self->max_bytes = max_bytes;
         self->left = TURN;
+        self->stop = NULL;
         self->spare = NULL;
         PyObject_GC_Track(self);
     }
@@ -224,6 +206,7 @@ static int iteration_traverse(iteration_t *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(self->source);
     Py_VISIT(self->reader);
+    Py_VISIT(self->stop);
     return 0;
 }
 
@@ -233,10 +216,8 @@ static void iteration_dealloc(iteration_t *self)
     PyObject_GC_UnTrack(self);
     Py_DECREF(self->source);
     Py_DECREF(self->reader);
-    if (self->spare != NULL)
-    {
-        PyObject_GC_Del(self->spare);
-    }
+    Py_XDECREF(self->stop);
+    aa_awaitable_free_spare(self->spare);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -251,7 +232,7 @@ static PyObject *iteration_begin_turn(iteration_t *self, PyObject *Py_UNUSED(ign
 {
     self->left = TURN;
     /* What it delivered last need not be kept while it waits. */
-    Py_CLEAR(self->state->stop);
+    Py_CLEAR(self->stop);
     Py_RETURN_NONE;
 }
 
@@ -269,6 +250,7 @@ static PyType_Slot step_slots[] = {
     {Py_tp_clear, step_clear},
     {Py_tp_iter, PyObject_SelfIter},
     {Py_tp_iternext, aa_awaitable_next},
+    /* Not aa_awaitable_await: anext() with a default asks for it again at every step. */
     {Py_am_await, PyObject_SelfIter},
     {Py_am_send, aa_awaitable_step},
     {Py_tp_methods, aa_awaitable_methods},

@@ -72,6 +72,18 @@ PyTypeObject *aa_module_make_type(PyObject *module, PyType_Spec *spec)
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
 }
 
+int aa_module_add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyTypeObject *type = aa_module_make_type(module, spec);
+    if (type == NULL)
+    {
+        return -1;
+    }
+    const int result = PyModule_AddType(module, type);
+    Py_DECREF(type);
+    return result;
+}
+
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
     PyObject **references = PyModule_GetState(module);

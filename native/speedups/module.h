@@ -33,7 +33,6 @@ typedef struct
     PyObject *view_of;        /* aeron_async._buffers.view_of */
     PyObject *client_timeout; /* aeron_async._control.CLIENT_TIMEOUT */
     PyObject *zero;
-    PyObject *stop; /* of aa_completion_stop */
     PyObject *batch_iterator_type;
     PyObject *batch_path_type;
     PyObject *coroutine_method_type;
@@ -57,6 +56,8 @@ aa_state_t *aa_module_state_of(PyTypeObject *type);
 
 /* Makes a type of this module: a new reference, or NULL with an exception. */
 PyTypeObject *aa_module_make_type(PyObject *module, PyType_Spec *spec);
+/* The same, and adds it to the module. */
+int aa_module_add_type(PyObject *module, PyType_Spec *spec);
 
 /* One a concept: each adds its types and fills its part of the state. */
 int aa_batch_path_add(PyObject *module);

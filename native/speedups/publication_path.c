@@ -1,6 +1,7 @@
 #include "publication_path.h"
 
 #include "arguments.h"
+#include "awaitable.h"
 #include "coroutine_method.h"
 #include "docstrings.h"
 #include "publishing.h"
@@ -50,7 +51,8 @@ static void path_dealloc(aa_publication_path_t *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     aa_publication_release(self->publication);
-    aa_publishing_free(self->spare);
+    Py_XDECREF(self->stop);
+    aa_awaitable_free_spare(self->spare);
     type->tp_free(self);
     Py_DECREF(type);
 }

@@ -19,7 +19,8 @@ typedef struct
     aa_state_t *state;
     size_t turn_messages;
     size_t turn_bytes;
-    void *spare; /* memory for the next object that publish() returns, or NULL */
+    PyObject *stop; /* what publish() ends with, and the memory of what it returns, for the next one */
+    void *spare;
 } aa_publication_path_t;
 
 static inline bool aa_publication_path_is_turn_over(aa_publication_path_t *self, size_t length, size_t messages)

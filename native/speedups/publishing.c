@@ -7,12 +7,10 @@ typedef struct
     aa_awaitable_t awaitable;
     aa_publication_path_t *path;
     PyObject *data;
-    PyObject *reserved_value;
+    PyObject *reserved_value; /* NULL where it was not given, as timeout */
     PyObject *timeout;
-    PyObject *refusal; /* the OfferResult of an offer that was made and refused */
+    PyObject *refusal; /* the OfferResult of the attempt, or NULL where none was made */
 } publishing_t;
-
-/* --- steps ----------------------------------------------------------------------------------------------- */
 
 static PyObject *publishing_start(aa_awaitable_t *awaitable)
 {
@@ -44,15 +42,15 @@ static PyObject *publishing_start(aa_awaitable_t *awaitable)
 static PyObject *publishing_create_rest(aa_awaitable_t *awaitable)
 {
     const publishing_t *self = (publishing_t *)awaitable;
-    const aa_state_t *state = awaitable->state;
-    PyObject *values[] = {
+    const aa_state_t *state = self->path->state;
+    PyObject *arguments[] = {
         (PyObject *)self->path,
         self->data,
         self->reserved_value != NULL ? self->reserved_value : state->zero,
         self->timeout != NULL ? self->timeout : state->client_timeout,
         self->refusal != NULL ? self->refusal : Py_None,
     };
-    return PyObject_VectorcallMethod(state->str_publish_when_possible, values, 5, NULL);
+    return PyObject_VectorcallMethod(state->str_publish_when_possible, arguments, 5, NULL);
 }
 
 static const aa_awaitable_kind_t PUBLISHING = {
@@ -62,26 +60,14 @@ static const aa_awaitable_kind_t PUBLISHING = {
     .create_rest = publishing_create_rest,
 };
 
-/* --- life ------------------------------------------------------------------------------------------------ */
-
 PyObject *aa_publishing_create(aa_publication_path_t *path, PyObject *data, PyObject *reserved_value, PyObject *timeout)
 {
-    PyTypeObject *type = (PyTypeObject *)path->state->publishing_type;
-    publishing_t *self = path->spare;
-    if (self != NULL)
+    publishing_t *self = aa_awaitable_allocate((PyTypeObject *)path->state->publishing_type, &path->spare);
+    if (self == NULL)
     {
-        path->spare = NULL;
-        PyObject_Init((PyObject *)self, type);
+        return NULL;
     }
-    else
-    {
-        self = PyObject_GC_New(publishing_t, type);
-        if (self == NULL)
-        {
-            return NULL;
-        }
-    }
-    aa_awaitable_init(&self->awaitable, path->state, &PUBLISHING);
+    aa_awaitable_init(&self->awaitable, path->state, &PUBLISHING, &path->stop);
     self->path = (aa_publication_path_t *)Py_NewRef(path);
     self->data = Py_NewRef(data);
     self->reserved_value = Py_XNewRef(reserved_value);
@@ -89,14 +75,6 @@ PyObject *aa_publishing_create(aa_publication_path_t *path, PyObject *data, PyOb
     self->refusal = NULL;
     PyObject_GC_Track(self);
     return (PyObject *)self;
-}
-
-void aa_publishing_free(void *spare)
-{
-    if (spare != NULL)
-    {
-        PyObject_GC_Del(spare);
-    }
 }
 
 static int publishing_traverse(publishing_t *self, visitproc visit, void *arg)
@@ -109,59 +87,47 @@ static int publishing_traverse(publishing_t *self, visitproc visit, void *arg)
     return aa_awaitable_traverse(&self->awaitable, visit, arg);
 }
 
-/* What it was called with stays until the end: while the message is written, others may close it. */
+/* What its steps need stays, as somebody may still make one; what leads back to it from there is cleared itself. */
 static int publishing_clear(publishing_t *self)
 {
     aa_awaitable_clear(&self->awaitable);
-    Py_CLEAR(self->data);
-    Py_CLEAR(self->reserved_value);
-    Py_CLEAR(self->timeout);
-    Py_CLEAR(self->refusal);
     return 0;
 }
 
 static void publishing_dealloc(publishing_t *self)
 {
-    if (!self->awaitable.is_started && PyObject_CallFinalizerFromDealloc((PyObject *)self) < 0)
+    if (aa_awaitable_begin_deallocation(&self->awaitable) < 0)
     {
         return;
     }
-    PyObject_GC_UnTrack(self);
-    publishing_clear(self);
     aa_publication_path_t *path = self->path;
-    Py_DECREF(Py_TYPE(self));
-    if (path->spare == NULL && !PyObject_GC_IsFinalized((PyObject *)self))
-    {
-        path->spare = self;
-    }
-    else
-    {
-        PyObject_GC_Del(self);
-    }
+    Py_DECREF(self->data);
+    Py_XDECREF(self->reserved_value);
+    Py_XDECREF(self->timeout);
+    Py_XDECREF(self->refusal);
+    aa_awaitable_free(&self->awaitable, &path->spare);
     Py_DECREF(path);
 }
 
-/* --- the type -------------------------------------------------------------------------------------------- */
-
 static PyType_Slot publishing_slots[] = {
     {Py_tp_doc, "A coroutine that publishes one message."},
+    {Py_tp_dealloc, publishing_dealloc},
+    {Py_tp_finalize, aa_awaitable_finalize},
     {Py_tp_traverse, publishing_traverse},
     {Py_tp_clear, publishing_clear},
-    {Py_tp_finalize, aa_awaitable_finalize},
-    {Py_tp_dealloc, publishing_dealloc},
     {Py_tp_iter, PyObject_SelfIter},
     {Py_tp_iternext, aa_awaitable_next},
-    {Py_am_await, PyObject_SelfIter},
+    {Py_am_await, aa_awaitable_await},
     {Py_am_send, aa_awaitable_step},
-    {Py_tp_getset, aa_awaitable_attributes},
     {Py_tp_methods, aa_awaitable_methods},
+    {Py_tp_getset, aa_awaitable_attributes},
     {0, NULL},
 };
 
 static PyType_Spec publishing_spec = {
     .name = "aeron_async._speedups.Publishing",
     .basicsize = sizeof(publishing_t),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = publishing_slots,
 };
 

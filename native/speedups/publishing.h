@@ -7,7 +7,5 @@
 /* reserved_value and timeout may be NULL. */
 PyObject *
 aa_publishing_create(aa_publication_path_t *path, PyObject *data, PyObject *reserved_value, PyObject *timeout);
-/* Frees memory that was kept for the next one; NULL is allowed. */
-void aa_publishing_free(void *spare);
 
 #endif

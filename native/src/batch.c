@@ -61,8 +61,7 @@ static bool grow(batch_t *batch, size_t data_length, size_t rows_needed, size_t 
     const aa_received_t *messages = batch->found.messages;
     const size_t rows = rows_needed > messages->row_capacity ? 2 * rows_needed : messages->row_capacity;
     const size_t data = data_needed > messages->data_capacity ? 2 * data_needed : messages->data_capacity;
-    /* There may have been no room yet for what the builder keeps, which comes last. */
-    aa_received_t *grown = aa_received_copy(messages, smaller(data_length, messages->data_capacity), rows, data);
+    aa_received_t *grown = aa_received_copy(messages, data_length, rows, data);
     if (grown == NULL)
     {
         return false;
@@ -339,8 +338,11 @@ static int copy_fragment(scan_t *scan, const aa_read_frame_t *frame)
         scan->is_full = true;
         return AA_OK;
     }
+    /* What is kept elsewhere comes in between at the end: before something was copied behind it, it has no place here.
+     */
+    const size_t written = messages->nbytes + (message->copied > 0 ? before : 0);
     if ((messages->count == messages->row_capacity || data_needed > messages->data_capacity) &&
-        !grow(scan->batch, messages->nbytes + before, messages->count + 1, data_needed))
+        !grow(scan->batch, written, messages->count + 1, data_needed))
     {
         return out_of_memory(scan->error);
     }

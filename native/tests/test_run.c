@@ -308,7 +308,7 @@ TEST(run_whose_writer_dies_can_be_unblocked_and_keeps_what_was_written)
     aa_image_t *image = add_image(&stream);
     aa_batch_t *batch = aa_batch_create();
     CHECK_EQUAL(aa_batch_scan(batch, &image, 1, 0, SIZE_MAX, SIZE_MAX, SIZE_MAX, NULL), AA_OK);
-    CHECK_EQUAL(batch->count, 3);
+    CHECK_EQUAL(batch->messages->count, 3);
     CHECK_EQUAL(memcmp(batch->messages->data, "onetwobehind", 12), 0);
     aa_batch_release(batch);
     aa_image_release(image);

@@ -15,9 +15,11 @@ import numpy as np
 import aeron_async
 from aeron_async import (
     Action,
+    Backoff,
     BatchPublisher,
     Block,
     BufferClaim,
+    BusySpin,
     ChannelParams,
     ChannelUri,
     Client,
@@ -29,14 +31,18 @@ from aeron_async import (
     DriverConfig,
     ExclusivePublication,
     Header,
+    IdleStrategy,
     Image,
     MediaDriver,
     Message,
     MessageBatch,
     OfferResult,
+    Parking,
     Publication,
     PublicationError,
+    Sleeping,
     Subscription,
+    Yielding,
     rpc,
 )
 
@@ -77,6 +83,7 @@ def connect(aeron_dir: Path) -> Connect:
         keepalive_interval=0.2,
         loop_stall_limit=30.0,
         resource_linger=1.0,
+        idle=Parking(spin=20e-6),
         on_available_counter=on_counter,
         on_unavailable_counter=on_counter,
         on_publication_error=on_publication_error,
@@ -418,6 +425,21 @@ def describe_block(block: Block) -> None:
     assert block.as_array(TICK)["price"].sum() == 0
 
 
+def idle_strategy(name: str) -> IdleStrategy:
+    match name:
+        case "spin":
+            return BusySpin()
+        case "yield":
+            return Yielding()
+        case "sleep":
+            return Sleeping(period=0.001)
+    backoff = Backoff(max_spins=10, max_yields=20, min_park=1e-6, max_park=1e-3)
+    assert (backoff.max_spins, backoff.max_yields) == (10, 20)
+    assert backoff.min_park < backoff.max_park == Sleeping(0.001).period
+    assert Parking().spin > 0
+    return backoff
+
+
 async def streams(client: Client) -> None:
     images: list[Image] = []
 
@@ -427,7 +449,12 @@ async def streams(client: Client) -> None:
 
     async with (
         await client.add_subscription(
-            IPC, 4, on_available_image=on_available, on_unavailable_image=images.remove, timeout=5.0
+            IPC,
+            4,
+            on_available_image=on_available,
+            on_unavailable_image=images.remove,
+            idle=idle_strategy("backoff"),
+            timeout=5.0,
         ) as subscription,
         await client.add_publication(ChannelUri.ipc(), 4, timeout=5.0) as publication,
     ):

@@ -12,6 +12,7 @@ import anyio
 
 from aeron_async._control import Timeout
 from aeron_async._core import Broadcast, Cnc
+from aeron_async._waker import Place
 from aeron_async.conductor import (
     ClientConductor,
     ClientHandlers,
@@ -22,6 +23,7 @@ from aeron_async.conductor import (
 )
 from aeron_async.counters import Counter
 from aeron_async.errors import AeronError, ClosedError, CloseReason
+from aeron_async.idle import IdleStrategy
 from aeron_async.protocol import responses
 from aeron_async.protocol.commands import Command
 from aeron_async.protocol.counter_types import CounterType
@@ -152,9 +154,11 @@ class Bench:
         *,
         on_available: Handler | None = None,
         on_unavailable: Handler | None = None,
+        idle: IdleStrategy | None = None,
         status_id: int = -1,
     ) -> Subscription:
-        registration = self.conductor.add_subscription(channel, STREAM_ID, ImageHandlers(on_available, on_unavailable))
+        handlers = ImageHandlers(on_available, on_unavailable)
+        registration = self.conductor.add_subscription(channel, STREAM_ID, handlers, idle)
         (command,) = self.driver.receive()
         self.answer(responses.SubscriptionReady(command.correlation_id, status_id))
         subscription: Subscription = registration.result()
@@ -261,7 +265,7 @@ class Surroundings:
     async def wait_publication(self, publication: Any, kind: int) -> None:
         raise AssertionError("nothing may wait here")
 
-    def watch_images(self, images: Any, count: int, ready: Callable[[], None]) -> Callable[[], None]:
+    def waiting_place(self, idle: IdleStrategy | None) -> Place:
         raise AssertionError("nothing may wait here")
 
 

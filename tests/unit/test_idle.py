@@ -1,183 +1,178 @@
-"""The waker: what it notices, once, and that nobody waits for ever."""
+"""Idle strategies: what they take, and that a task that waits by any of them is woken."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator
+import dataclasses
+import math
 from typing import Any
 
 import anyio
 import pytest
 
-from aeron_async._core import Broadcast
-from aeron_async._native import ffi, lib
-from aeron_async.idle import Waker
-from aeron_async.subscription import Image
-from tests.unit.rig import Rig, until
+import aeron_async
+from aeron_async import Backoff, BusySpin, IdleStrategy, Parking, Sleeping, Yielding
+from tests.fakes import FakeDriver
+from tests.unit.rig import IPC, STREAM_ID, Bench, until
 
-pytestmark = pytest.mark.anyio
-
-
-class Calls:
-    """How often the waker has called for the broadcast."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self) -> None:
-        self.count += 1
+STRATEGIES = [
+    BusySpin(),
+    Yielding(),
+    Sleeping(0.001),
+    Backoff(max_spins=2, max_yields=2, min_park=0.0005, max_park=0.002),
+    Parking(),
+    Parking(spin=0),
+]
 
 
-@pytest.fixture
-def on_broadcast() -> Calls:
-    return Calls()
+@pytest.fixture(params=STRATEGIES, ids=repr)
+def idle(request: pytest.FixtureRequest) -> IdleStrategy:
+    """Each strategy in turn."""
+    strategy: IdleStrategy = request.param
+    return strategy
 
 
-@pytest.fixture
-def broadcast(rig: Rig) -> Broadcast:
-    return Broadcast(rig.cnc)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Sleeping(0), "period=0 "),
+        (lambda: Sleeping(math.nan), "period=nan"),
+        (lambda: Backoff(max_spins=-1), "max_spins=-1 is negative"),
+        (lambda: Backoff(max_yields=-1), "max_yields=-1 is negative"),
+        (lambda: Backoff(min_park=0), "min_park=0 "),
+        (lambda: Backoff(max_park=math.inf), "max_park=inf"),
+        (lambda: Backoff(min_park=0.2, max_park=0.1), "min_park=0.2 is longer than max_park=0.1"),
+        (lambda: Parking(spin=-1e-6), "spin=-1e-06"),
+        (lambda: Parking(spin=math.inf), "spin=inf"),
+    ],
+)
+def test_times_that_cannot_be_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
-@pytest.fixture
-async def waker(rig: Rig, broadcast: Broadcast, on_broadcast: Calls, anyio_backend: Any) -> AsyncIterator[Waker]:
-    waker = Waker(
-        rig.cnc,
-        broadcast,
-        rig.conductor.client_id,
-        keepalive_interval=0.01,
-        loop_stall_limit=60.0,
-        on_broadcast=on_broadcast,
-    )
-    yield waker
-    waker.close()
+def test_strategies_are_values_that_say_what_they_are(idle: IdleStrategy) -> None:
+    assert dataclasses.replace(idle) == idle  # type: ignore[type-var]
+    assert repr(Parking()) == "Parking(spin=5e-05)"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Sleeping(0.1).period = 0.2  # type: ignore[misc]
 
 
-def watch(waker: Waker, *images: Image) -> tuple[list[str], Any]:
-    """Watches images; what was called, and what ends the watch."""
-    called: list[str] = []
-    handles = ffi.new("aa_image_t *[]", [image._handle for image in images])
-    return called, waker.watch_images(handles, len(images), lambda: called.append("ready"))
+@pytest.mark.anyio
+async def test_a_reader_is_woken_by_each_message(client: aeron_async.Client, bench: Bench, idle: IdleStrategy) -> None:
+    subscription = bench.add_subscription(idle=idle)
+    stream = bench.add_image(subscription)
+    received: list[bytes] = []
 
-
-async def test_a_response_is_noticed(rig: Rig, broadcast: Broadcast, on_broadcast: Calls, waker: Waker) -> None:
-    for _ in range(5):
-        rig.driver.transmit(0x0FFF, b"record")
-        await until(lambda before=on_broadcast.count: on_broadcast.count > before)
-        assert broadcast.receive() is not None
-    assert broadcast.receive() is None
-
-
-async def test_a_message_is_noticed_once(rig: Rig, waker: Waker) -> None:
-    stream = rig.add_image(rig.add_subscription())
-    called, _ = watch(waker, stream.image)
-    await anyio.sleep(0.01)
-    assert called == []
-    stream.log.append(b"one")
-    await until(lambda: called == ["ready"])
-    stream.log.append(b"two")
-    await anyio.sleep(0.01)
-    assert called == ["ready"]
-
-
-async def test_a_message_that_is_there_already_is_noticed(rig: Rig, waker: Waker) -> None:
-    stream = rig.add_image(rig.add_subscription())
-    stream.log.append(b"one")
-    called, _ = watch(waker, stream.image)
-    await until(lambda: called == ["ready"])
-
-
-async def test_a_message_of_any_of_the_images_is_noticed(rig: Rig, waker: Waker) -> None:
-    subscription = rig.add_subscription()
-    streams = [rig.add_image(subscription, correlation_id=number) for number in range(3)]
-    called, _ = watch(waker, *(stream.image for stream in streams))
-    streams[1].log.append(b"message")
-    await until(lambda: called == ["ready"])
-
-
-async def test_an_image_that_is_closed_is_noticed(rig: Rig, waker: Waker) -> None:
-    stream = rig.add_image(rig.add_subscription())
-    called, _ = watch(waker, stream.image)
-    rig.remove_image(stream.image)
-    await until(lambda: called == ["ready"])
-
-
-async def test_a_watch_that_was_ended_calls_nobody(rig: Rig, waker: Waker) -> None:
-    stream = rig.add_image(rig.add_subscription())
-    called, unwatch = watch(waker, stream.image)
-    unwatch()
-    unwatch()
-    stream.log.append(b"one")
-    await anyio.sleep(0.02)
-    assert called == []
-
-
-async def test_many_watches_are_all_called(rig: Rig, waker: Waker) -> None:
-    stream = rig.add_image(rig.add_subscription())
-    watches = [watch(waker, stream.image)[0] for _ in range(200)]
-    stream.log.append(b"one")
-    await until(lambda: all(called == ["ready"] for called in watches))
-
-
-@pytest.mark.parametrize("kind", [lib.AA_WATCH_WRITABLE, lib.AA_WATCH_CONNECTED], ids=["writable", "connected"])
-async def test_a_publication_that_is_ready_is_noticed(rig: Rig, waker: Waker, kind: int) -> None:
-    log = rig.driver.create_log()
-    log.is_connected = False
-    publication, _, limit = rig.add_publication(log, limit=0)
-    returned = False
-
-    async def wait() -> None:
-        nonlocal returned
-        await waker.wait_publication(publication._handle, kind)
-        returned = True
+    async def receive() -> None:
+        async for payload in subscription.payloads():
+            received.append(payload)  # noqa: PERF401 (seen while it goes on)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait)
-        await anyio.sleep(0.01)
-        assert not returned
-        log.is_connected = True
-        if kind == lib.AA_WATCH_WRITABLE:
-            await anyio.sleep(0.01)
-            assert not returned
+        tasks.start_soon(receive)
+        for number in range(20):
+            await anyio.sleep(0.002 if number % 2 else 0)
+            stream.log.append(b"%d" % number)
+            await until(lambda count=number + 1: len(received) == count)
+        subscription._close()
+    assert received == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.anyio
+async def test_a_reader_without_images_waits_for_the_first(
+    client: aeron_async.Client, bench: Bench, idle: IdleStrategy
+) -> None:
+    subscription = bench.add_subscription(idle=idle)
+    received: list[bytes] = []
+
+    async def receive() -> None:
+        received.append(await anext(subscription.payloads()))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive)
+        await anyio.sleep(0.005)
+        stream = bench.add_image(subscription)
+        await anyio.sleep(0.005)
+        assert received == []
+        stream.log.append(b"first")
+    assert received == [b"first"]
+
+
+@pytest.mark.anyio
+async def test_cancelling_a_reader_that_waits_loses_nothing(
+    client: aeron_async.Client, bench: Bench, idle: IdleStrategy
+) -> None:
+    subscription = bench.add_subscription(idle=idle)
+    stream = bench.add_image(subscription)
+    received: list[bytes] = []
+    for number in range(20):
+        with anyio.move_on_after(0.001 * (number % 3)):
+            received.append(await anext(subscription.payloads()))
+        stream.log.append(b"%d" % number)
+    with anyio.fail_after(30):
+        async for payload in subscription.payloads():
+            received.append(payload)
+            if len(received) == 20:
+                break
+    assert received == [b"%d" % number for number in range(20)]
+
+
+@pytest.mark.anyio
+async def test_closing_wakes_whoever_waits_however_long_the_sleep(client: aeron_async.Client, bench: Bench) -> None:
+    for idle in (Sleeping(3600), Backoff(min_park=3600, max_park=3600), *STRATEGIES):
+        subscription = bench.add_subscription(idle=idle)
+        bench.add_image(subscription)
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_read_to_the_end, subscription)
+                await anyio.sleep(0.002)
+                subscription._close()
+
+
+async def _read_to_the_end(subscription: aeron_async.Subscription) -> None:
+    assert [payload async for payload in subscription.payloads()] == []
+
+
+@pytest.mark.anyio
+async def test_other_tasks_run_while_a_reader_waits(
+    client: aeron_async.Client, bench: Bench, idle: IdleStrategy
+) -> None:
+    subscription = bench.add_subscription(idle=idle)
+    bench.add_image(subscription)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_read_to_the_end, subscription)
+        for _ in range(10):
+            await anyio.sleep(0.001)
+        subscription._close()
+
+
+@pytest.mark.anyio
+async def test_a_publisher_waits_by_the_strategy_of_its_client(driver: FakeDriver, idle: IdleStrategy) -> None:
+    driver.beat()
+    async with aeron_async.connect(driver.aeron_dir, driver_timeout=60.0, idle=idle) as client:
+        bench = Bench(driver, client._session.conductor)
+        log = driver.create_log()
+        log.is_connected = False
+        publication, _, limit = bench.add_publication(log, limit=0)
+        positions: list[int] = []
+
+        async def publish() -> None:
+            await publication.wait_connected()
+            positions.append(await publication.publish(b"message"))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(publish)
+            await anyio.sleep(0.005)
+            log.is_connected = True
+            await anyio.sleep(0.005)
+            assert positions == []
             limit.value = 64
+        assert positions == [64]
 
 
-async def test_a_cancelled_wait_for_a_publication_leaves_nothing_behind(rig: Rig, waker: Waker) -> None:
-    publication, _, _ = rig.add_publication(limit=0)
-    with anyio.move_on_after(0.01):
-        await waker.wait_publication(publication._handle, lib.AA_WATCH_WRITABLE)
-    assert waker._waiting == {}
-
-
-async def test_closing_calls_everybody_who_waits(rig: Rig, waker: Waker) -> None:
-    stream = rig.add_image(rig.add_subscription())
-    publication, _, _ = rig.add_publication(limit=0)
-    called, unwatch = watch(waker, stream.image)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(waker.wait_publication, publication._handle, lib.AA_WATCH_WRITABLE)
-        await anyio.sleep(0.01)
-        waker.close()
-    assert called == ["ready"]
-    unwatch()
-    waker.close()
-
-
-async def test_once_closed_nobody_waits(rig: Rig, waker: Waker) -> None:
-    stream = rig.add_image(rig.add_subscription())
-    publication, _, _ = rig.add_publication(limit=0)
-    waker.close()
-    called, unwatch = watch(waker, stream.image)
-    assert called == ["ready"]
-    unwatch()
-    await waker.wait_publication(publication._handle, lib.AA_WATCH_WRITABLE)
-    waker.beat()
-    waker.nudge()
-
-
-async def test_the_heartbeat_is_kept_up_while_the_loop_is_blocked(rig: Rig, waker: Waker) -> None:
-    counter = rig.allocate_heartbeat_counter()
-    for _ in range(2):
-        before = counter.value
-        deadline = time.monotonic() + 30
-        while counter.value == before and time.monotonic() < deadline:
-            time.sleep(0.001)  # noqa: ASYNC251 (the loop is blocked on purpose)
-        assert counter.value > before
+@pytest.mark.anyio
+async def test_what_is_no_strategy_is_refused(client: aeron_async.Client, anyio_backend: Any) -> None:
+    strategy: Any = Parking
+    with pytest.raises(TypeError, match="idle must be an IdleStrategy"):
+        aeron_async.connect(client.aeron_dir, idle=strategy)
+    with pytest.raises(TypeError, match="idle must be an IdleStrategy"):
+        await client.add_subscription(IPC, STREAM_ID, idle=strategy)

@@ -305,7 +305,7 @@ async def test_what_is_published_while_waiting_is_what_was_given(bench: Bench) -
     message = bytearray(b"before")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(publication.publish_many, [message])
-        await anyio.sleep(0.01)
+        await anyio.wait_all_tasks_blocked()
         message[:] = b"after!"
         limit.value = 1 << 20
     assert log.messages() == [b"before"]
