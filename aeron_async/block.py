@@ -47,7 +47,9 @@ class Block:
         error = ffi.new("aa_error_t *")
         check(lib.aa_block_index(self._image, self._native, begins, ends, error), error)
         buffer = self.buffer
-        return (buffer[begin:end] for begin, end in zip(begins, ends, strict=True))
+        return (
+            buffer[begin:end] for begin, end in zip(ffi.unpack(begins, count), ffi.unpack(ends, count), strict=True)
+        )
 
     def as_array(self, dtype: DTypeLike) -> ndarray[Any, Any]:
         """The payloads as an array of records in place: shape (n,), read-only, strided over the log.
@@ -74,8 +76,10 @@ class Block:
     def __repr__(self) -> str:
         return f"<Block of {len(self.buffer)} bytes, session_id={self.session_id} term_id={self.term_id}>"
 
-    def _leave(self) -> None:
+    def _leave(self, is_taken: bool) -> None:
         self._is_left = True
+        if is_taken:
+            lib.aa_block_commit(self._image, self._native)
 
     def _check_here(self) -> None:
         if self._is_left:

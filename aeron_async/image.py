@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from aeron_async._control import Control
@@ -138,24 +138,22 @@ class Image(Readable):
         while another read is under way, and where the next message was read in part by a call of another kind;
         `CorruptFileError`, `ForkedClientError`. Source: `Image.blockPoll`.
         """
-        with self._block(limit) as (block, native):
-            if native.length:
-                try:
-                    handler(block.buffer, block.session_id, block.term_id)
-                finally:
-                    lib.aa_block_commit(self._handle, native)
-            return int(native.length)
+        reading = _BlockReading(self, limit)
+        block = reading.begin()
+        try:
+            if len(block.buffer):
+                handler(block.buffer, block.session_id, block.term_id)
+        finally:
+            reading.end(is_taken=True)
+        return len(block.buffer)
 
-    @contextmanager
-    def block(self, limit: int) -> Iterator[Block]:
+    def block(self, limit: int) -> AbstractContextManager[Block]:
         """The frames that are there, as `block_poll` would hand them out, for the time of a `with`.
 
         The position moves past them when the block is left without an exception, so that what an exception or a
         cancellation has interrupted is read again. Nobody else may read meanwhile. Raises as `block_poll`.
         """
-        with self._block(limit) as (block, native):
-            yield block
-            lib.aa_block_commit(self._handle, native)
+        return _BlockReading(self, limit)
 
     async def reject(self, reason: str) -> None:
         """Tells the publisher, which loses the image as a receiver, that the stream is not wanted, and why.
@@ -183,18 +181,38 @@ class Image(Readable):
     def _close(self) -> None:
         lib.aa_image_close(self._handle)
 
-    @contextmanager
-    def _block(self, limit: int) -> Iterator[tuple[Block, Any]]:
-        reader = self._reader
-        reader.claim(self)
+
+class _BlockReading(AbstractContextManager[Block]):
+    """A block while it is read, and nobody else may read."""
+
+    __slots__ = ("_block", "_image", "_limit")
+
+    _block: Block
+
+    def __init__(self, image: Image, limit: int) -> None:
+        self._image = image
+        self._limit = limit
+
+    def begin(self) -> Block:
+        image = self._image
+        reader = image._reader
+        reader.claim(image)
         try:
-            native = reader.scan_block(self._handle, limit)
-            if not native.length and self.is_closed:
-                self._control.check_process()
-            block = Block(native, self._handle, self._log, self.session_id)
-            try:
-                yield block, native
-            finally:
-                block._leave()
-        finally:
+            native = reader.scan_block(image._handle, self._limit)
+            if not native.length and image.is_closed:
+                image._control.check_process()
+            self._block = Block(native, image._handle, image._log, image.session_id)
+        except BaseException:
             reader.release()
+            raise
+        return self._block
+
+    def end(self, is_taken: bool) -> None:
+        self._block._leave(is_taken)
+        self._image._reader.release()
+
+    def __enter__(self) -> Block:
+        return self.begin()
+
+    def __exit__(self, exc_type: type[BaseException] | None, *exc: object) -> None:
+        self.end(is_taken=exc_type is None)

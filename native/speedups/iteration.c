@@ -20,7 +20,7 @@ typedef struct
     size_t limit;
     size_t max_bytes;
     Py_ssize_t left; /* of its turn */
-    PyObject *stop;  /* the StopIteration that its steps end with */
+    PyObject *stop;  /* what its steps end with */
     void *spare;     /* the memory of a step, for the next one */
 } iteration_t;
 

@@ -40,7 +40,6 @@ typedef struct
     PyObject *message_type;
     PyObject *pin_type;
     PyObject *publishing_type;
-    PyObject *coroutine_method_type;
     PyObject *reader_path_type;
     PyObject *step_type;
 } aa_state_t;

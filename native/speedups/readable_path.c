@@ -235,12 +235,5 @@ static PyType_Spec readable_spec = {
 
 int aa_readable_path_add(PyObject *module)
 {
-    PyTypeObject *type = aa_module_make_type(module, &readable_spec);
-    if (type == NULL)
-    {
-        return -1;
-    }
-    const int result = PyModule_AddType(module, type);
-    Py_DECREF(type);
-    return result;
+    return aa_module_add_type(module, &readable_spec);
 }

@@ -40,6 +40,11 @@ typedef struct
     size_t committed_shares;
 } batch_t;
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* --- memory ---------------------------------------------------------------------------------------------- */
 
 static void fill_from_now(batch_t *batch, size_t i, aa_received_t *messages)
@@ -208,11 +213,6 @@ static bool is_within_limits(const scan_t *scan, int64_t end)
 {
     return !scan->is_full && scan->cursor < end && scan->batch->found.fragments < scan->fragment_limit &&
            messages_of(scan)->count < scan->message_limit;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 static int64_t earlier(int64_t a, int64_t b)

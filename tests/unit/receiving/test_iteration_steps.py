@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from aeron_async.subscription import Subscription
-from tests.unit.rig import Bench, ImageStream
+from tests.unit.rig import Bench, ImageStream, until
 
 pytestmark = pytest.mark.anyio
 
@@ -215,9 +215,9 @@ async def test_anext_with_a_default_waits_as_without(
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read)
-            await anyio.sleep(0.01)
+            await until(lambda: len(received) == 1)
             stream.log.append(b"two")
-            await anyio.sleep(0.01)
+            await until(lambda: len(received) == 2)
             bench.conductor.close_resource(subscription.registration_id)
     assert received == [b"one", b"two", None]
 
