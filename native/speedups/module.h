@@ -35,6 +35,7 @@ typedef struct
     PyObject *zero;
     PyObject *batch_iterator_type;
     PyObject *batch_path_type;
+    PyObject *coroutine_method_type;
     PyObject *header_type;
     PyObject *iteration_type;
     PyObject *message_type;
