@@ -16,18 +16,27 @@ typedef struct
     Py_buffer view; /* view.obj is NULL where there is none to release */
 } aa_payload_t;
 
-/* As aa_payload_get, for what is not bytes. */
+/* As aa_payload_get, for every object that has a buffer. */
 int aa_payload_get_buffer(const aa_state_t *state, PyObject *object, aa_payload_t *payload);
 
-/* 0, or -1 with what view_of raises. The object must outlive the payload. */
+/* 0, or -1 with what view_of raises. The object must outlive the payload, and the GIL be held meanwhile unless it is
+ * longer than AA_PAYLOAD_LONG. */
 static inline int aa_payload_get(const aa_state_t *state, PyObject *object, aa_payload_t *payload)
 {
-    if (!PyBytes_CheckExact(object))
+    if (PyBytes_CheckExact(object))
+    {
+        payload->data = (const uint8_t *)PyBytes_AS_STRING(object);
+        payload->length = (size_t)PyBytes_GET_SIZE(object);
+    }
+    else if (PyByteArray_CheckExact(object) && PyByteArray_GET_SIZE(object) <= AA_PAYLOAD_LONG)
+    {
+        payload->data = (const uint8_t *)PyByteArray_AS_STRING(object);
+        payload->length = (size_t)PyByteArray_GET_SIZE(object);
+    }
+    else
     {
         return aa_payload_get_buffer(state, object, payload);
     }
-    payload->data = (const uint8_t *)PyBytes_AS_STRING(object);
-    payload->length = (size_t)PyBytes_GET_SIZE(object);
     payload->view.obj = NULL;
     return 0;
 }

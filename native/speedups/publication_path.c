@@ -167,6 +167,7 @@ typedef struct
     size_t count;
     size_t total;
     size_t longest;
+    bool may_change; /* while others have the GIL */
     aa_slice_t at_hand[SLICES_AT_HAND];
 } messages_t;
 
@@ -210,20 +211,30 @@ static PyObject *all_bytes_of(const aa_state_t *state, PyObject *sequence)
     return list;
 }
 
-/* Whether all items are bytes; then they are looked up. */
+/* Looks up items that lie where they are as long as the GIL is held; false where one is something else. */
 static bool look_up(messages_t *messages, PyObject *const *items)
 {
     messages->total = messages->longest = 0;
+    messages->may_change = false;
     for (size_t i = 0; i < messages->count; i++)
     {
-        if (!PyBytes_CheckExact(items[i]))
+        aa_slice_t *slice = &messages->slices[i];
+        if (PyBytes_CheckExact(items[i]))
+        {
+            *slice = (aa_slice_t){(const uint8_t *)PyBytes_AS_STRING(items[i]), (size_t)PyBytes_GET_SIZE(items[i])};
+        }
+        else if (PyByteArray_CheckExact(items[i]))
+        {
+            *slice =
+                (aa_slice_t){(const uint8_t *)PyByteArray_AS_STRING(items[i]), (size_t)PyByteArray_GET_SIZE(items[i])};
+            messages->may_change = true;
+        }
+        else
         {
             return false;
         }
-        const size_t length = (size_t)PyBytes_GET_SIZE(items[i]);
-        messages->slices[i] = (aa_slice_t){(const uint8_t *)PyBytes_AS_STRING(items[i]), length};
-        messages->total += length;
-        messages->longest = length > messages->longest ? length : messages->longest;
+        messages->total += slice->length;
+        messages->longest = slice->length > messages->longest ? slice->length : messages->longest;
     }
     return true;
 }
@@ -256,7 +267,7 @@ static int messages_get(const aa_state_t *state, PyObject *sequence, messages_t 
 
     /* Others could change the caller's list as soon as they get the GIL. */
     if (!look_up(messages, PySequence_Fast_ITEMS(messages->owner)) ||
-        (messages->total > AA_PAYLOAD_LONG && !PyTuple_CheckExact(messages->owner)))
+        (messages->total > AA_PAYLOAD_LONG && (messages->may_change || !PyTuple_CheckExact(messages->owner))))
     {
         Py_SETREF(messages->owner, all_bytes_of(state, messages->owner));
         if (messages->owner == NULL)

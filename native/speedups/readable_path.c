@@ -130,12 +130,22 @@ static int to_size(PyObject *argument, size_t *size)
 
 static PyObject *readable_poll(aa_readable_path_t *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    const aa_signature_t signature = {
-        "poll", (PyObject *const[]){self->state->str_handler, self->state->str_fragment_limit}, 2, 1, 2};
     PyObject *values[] = {NULL, NULL};
     size_t fragment_limit = DEFAULT_FRAGMENT_LIMIT;
-    if (aa_arguments_sort(&signature, args, nargs, names, values) < 0 || to_size(values[1], &fragment_limit) < 0 ||
-        !has_reader(self) || aa_reader_path_claim(self->reader, (PyObject *)self) < 0)
+    if (nargs == 1 && names == NULL)
+    {
+        values[0] = args[0];
+    }
+    else
+    {
+        const aa_signature_t signature = {
+            "poll", (PyObject *const[]){self->state->str_handler, self->state->str_fragment_limit}, 2, 1, 2};
+        if (aa_arguments_sort(&signature, args, nargs, names, values) < 0 || to_size(values[1], &fragment_limit) < 0)
+        {
+            return NULL;
+        }
+    }
+    if (!has_reader(self) || aa_reader_path_claim(self->reader, (PyObject *)self) < 0)
     {
         return NULL;
     }
