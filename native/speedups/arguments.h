@@ -18,4 +18,16 @@ typedef struct
 int aa_arguments_sort(
     const aa_signature_t *signature, PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject **values);
 
+/* The same, and at once for the usual call: the first argument alone, by its place. */
+static inline int aa_arguments_get(
+    const aa_signature_t *signature, PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject **values)
+{
+    if (nargs != 1 || names != NULL || signature->by_place < 1 || signature->required > 1)
+    {
+        return aa_arguments_sort(signature, args, nargs, names, values);
+    }
+    values[0] = args[0];
+    return 0;
+}
+
 #endif

@@ -99,18 +99,11 @@ static PyObject *appended(aa_publication_path_t *self, int64_t result, size_t lo
 static PyObject *path_offer(aa_publication_path_t *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *values[2] = {NULL, NULL};
-    if (nargs == 1 && names == NULL)
+    const aa_signature_t signature = {
+        "offer", (PyObject *[]){self->state->str_data, self->state->str_reserved_value}, 1, 1, 2};
+    if (aa_arguments_get(&signature, args, nargs, names, values) < 0)
     {
-        values[0] = args[0];
-    }
-    else
-    {
-        const aa_signature_t signature = {
-            "offer", (PyObject *[]){self->state->str_data, self->state->str_reserved_value}, 1, 1, 2};
-        if (aa_arguments_sort(&signature, args, nargs, names, values) < 0)
-        {
-            return NULL;
-        }
+        return NULL;
     }
 
     int64_t reserved_value;
@@ -130,19 +123,12 @@ static PyObject *path_publish(PyObject *object, PyObject *const *args, Py_ssize_
 {
     aa_publication_path_t *self = (aa_publication_path_t *)object;
     PyObject *values[3] = {NULL, NULL, NULL};
-    if (nargs == 1 && names == NULL)
+    const aa_state_t *state = self->state;
+    const aa_signature_t signature = {
+        "publish", (PyObject *[]){state->str_data, state->str_reserved_value, state->str_timeout}, 1, 1, 3};
+    if (aa_arguments_get(&signature, args, nargs, names, values) < 0)
     {
-        values[0] = args[0];
-    }
-    else
-    {
-        const aa_state_t *state = self->state;
-        const aa_signature_t signature = {
-            "publish", (PyObject *[]){state->str_data, state->str_reserved_value, state->str_timeout}, 1, 1, 3};
-        if (aa_arguments_sort(&signature, args, nargs, names, values) < 0)
-        {
-            return NULL;
-        }
+        return NULL;
     }
     return is_usable(self) ? aa_publishing_create(self, values[0], values[1], values[2]) : NULL;
 }
@@ -300,7 +286,7 @@ static PyObject *path_offer_many(aa_publication_path_t *self, PyObject *const *a
     PyObject *values[1] = {NULL};
     const aa_signature_t signature = {"offer_many", (PyObject *[]){self->state->str_messages}, 1, 1, 1};
     messages_t messages;
-    if (!is_usable(self) || aa_arguments_sort(&signature, args, nargs, names, values) < 0 ||
+    if (!is_usable(self) || aa_arguments_get(&signature, args, nargs, names, values) < 0 ||
         messages_get(self->state, values[0], &messages) < 0)
     {
         return NULL;
@@ -386,7 +372,7 @@ static PyObject *path_offer_array(aa_publication_path_t *self, PyObject *const *
     PyObject *values[2] = {NULL, Py_None};
     const aa_state_t *state = self->state;
     const aa_signature_t signature = {"offer_array", (PyObject *[]){state->str_records, state->str_itemsize}, 1, 1, 2};
-    if (!is_usable(self) || aa_arguments_sort(&signature, args, nargs, names, values) < 0)
+    if (!is_usable(self) || aa_arguments_get(&signature, args, nargs, names, values) < 0)
     {
         return NULL;
     }

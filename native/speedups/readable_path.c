@@ -132,20 +132,10 @@ static PyObject *readable_poll(aa_readable_path_t *self, PyObject *const *args, 
 {
     PyObject *values[] = {NULL, NULL};
     size_t fragment_limit = DEFAULT_FRAGMENT_LIMIT;
-    if (nargs == 1 && names == NULL)
-    {
-        values[0] = args[0];
-    }
-    else
-    {
-        const aa_signature_t signature = {
-            "poll", (PyObject *const[]){self->state->str_handler, self->state->str_fragment_limit}, 2, 1, 2};
-        if (aa_arguments_sort(&signature, args, nargs, names, values) < 0 || to_size(values[1], &fragment_limit) < 0)
-        {
-            return NULL;
-        }
-    }
-    if (!has_reader(self) || aa_reader_path_claim(self->reader, (PyObject *)self) < 0)
+    const aa_signature_t signature = {
+        "poll", (PyObject *const[]){self->state->str_handler, self->state->str_fragment_limit}, 2, 1, 2};
+    if (aa_arguments_get(&signature, args, nargs, names, values) < 0 || to_size(values[1], &fragment_limit) < 0 ||
+        !has_reader(self) || aa_reader_path_claim(self->reader, (PyObject *)self) < 0)
     {
         return NULL;
     }
@@ -168,7 +158,7 @@ static PyObject *readable_poll_batch(aa_readable_path_t *self, PyObject *const *
     PyObject *values[] = {NULL, NULL};
     size_t limit = DEFAULT_BATCH_LIMIT;
     size_t max_bytes = DEFAULT_BATCH_BYTES;
-    if (aa_arguments_sort(&signature, args, nargs, names, values) < 0 || to_size(values[0], &limit) < 0 ||
+    if (aa_arguments_get(&signature, args, nargs, names, values) < 0 || to_size(values[0], &limit) < 0 ||
         to_size(values[1], &max_bytes) < 0 || !has_reader(self) ||
         aa_reader_path_claim(self->reader, (PyObject *)self) < 0)
     {
