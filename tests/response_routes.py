@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import anyio
 
 from aeron_async import Client, Image, Publication, Subscription
-from tests.support import LIMIT
+from tests.support import LIMIT, eventually
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,10 @@ async def plain_server(
 
         async def serve() -> None:
             async for message in requests:
-                publication = publications[message.header.session_id]
+                session_id = message.header.session_id
+                # A request may be read before the publication for its image has been added.
+                await eventually(lambda session_id=session_id: session_id in publications)
+                publication = publications[session_id]
                 for frame in answer(message.payload, publication):
                     await publication.publish(frame, timeout=LIMIT)
 

@@ -43,9 +43,9 @@ class Peer:
         """What it has printed so far."""
 
     async def read_until(self, text: str, count: int = 1) -> None:
-        """Read what it prints until `text` is there, `count` times."""
+        """Read what it prints until `text` is there, `count` times, and the line of the last one is whole."""
         with anyio.fail_after(PEER_TIMEOUT):
-            while self.text.count(text) < count:
+            while self.text[: self.text.rfind("\n") + 1].count(text) < count:
                 try:
                     self.text += await self._output.receive()
                 except anyio.EndOfStream:
