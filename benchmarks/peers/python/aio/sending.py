@@ -1,10 +1,11 @@
-"""The sending end of a one-way stream. Its loop stands still meanwhile: what is measured is the other end."""
+"""The sending end of a one-way stream: flat out, while its loop stands still, or paced, between naps of its loop."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from benchmarks.harness.pool import ENTRIES
@@ -27,16 +28,16 @@ async def send_paced(link: Link, options: Options, cues: Cues) -> None:
     await _send(link, cues, partial(_trickle, Messages(options.size, is_stamped=True), options.seconds, options.gap))
 
 
-async def _send(link: Link, cues: Cues, work: Callable[[Send], int]) -> None:
+async def _send(link: Link, cues: Cues, work: Callable[[Send], Awaitable[int]]) -> None:
     async with link.send() as send:
         await cues.wait_for_go()
-        sent = work(send)
+        sent = await work(send)
         send([END])
         print_figures({"messages": sent})
         await cues.end()
 
 
-def _flood(records: Records, seconds: float, send: Send) -> int:
+async def _flood(records: Records, seconds: float, send: Send) -> int:
     sent = 0
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -48,14 +49,14 @@ def _flood(records: Records, seconds: float, send: Send) -> int:
     return sent
 
 
-def _trickle(messages: Messages, seconds: float, gap: tuple[float, float], send: Send) -> int:
+async def _trickle(messages: Messages, seconds: float, gap: tuple[float, float], send: Send) -> int:
     pace = random.Random(1)
     sent = 0
     due = time.monotonic()
     end = due + seconds
     while (due := due + pace.uniform(*gap)) < end:
         message = messages.take(sent, 1)
-        time.sleep(max(0.0, due - time.monotonic()))
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
         # CLOCK_MONOTONIC: both ends are on one machine.
         SENT.pack_into(message[0], TICK.size, time.monotonic_ns())
         send(message)
