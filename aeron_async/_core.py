@@ -16,6 +16,7 @@ from aeron_async.errors import (
     InsufficientStorageError,
 )
 from aeron_async.protocol.cnc import RING_BUFFER_TRAILER_LENGTH
+from aeron_async.protocol.frames import PARTITION_COUNT
 
 
 def check(code: int, error: Any) -> None:
@@ -58,6 +59,11 @@ def log_info(log: Any) -> Any:
     info = ffi.new("aa_log_info_t *")
     lib.aa_log_info(log, info)
     return info
+
+
+def log_terms(log: Any) -> memoryview:
+    """The three terms of a mapped log buffer, read-only; it stays mapped as long as any view of them lives."""
+    return pinned(lib.aa_log_terms(log), PARTITION_COUNT * log_info(log).term_length, log).toreadonly()
 
 
 def address_of(handle: Any) -> int:

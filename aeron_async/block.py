@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from aeron_async._arrays import array_over, dtype_of
-from aeron_async._core import check, pinned
+from aeron_async._core import check
 from aeron_async._native import ffi, lib
 from aeron_async.protocol.frames import DATA_HEADER_LENGTH, compute_aligned_frame_length
 
@@ -24,16 +24,23 @@ class Block:
     Source: Aeron's `BlockHandler`.
     """
 
-    __slots__ = ("_image", "_is_left", "_native", "buffer", "session_id", "term_id")
+    __slots__ = ("_begin", "_image", "_is_left", "_length", "_native", "_terms", "session_id", "term_id")
 
-    def __init__(self, native: Any, image: Any, log: Any, session_id: int) -> None:
+    def __init__(self, native: Any, image: Any, terms: memoryview, session_id: int) -> None:
+        """`native` is the block's until it is left, `terms` are those of the log."""
         self._native = native
         self._image = image
         self._is_left = False
-        self.buffer = pinned(native.frames, native.length, log).toreadonly() if native.length else memoryview(b"")
-        """The frames, read-only: each with its header of 32 bytes and aligned to 32 bytes."""
+        self._terms = terms
+        self._begin: int = native.log_offset
+        self._length: int = native.length
         self.session_id = session_id
         self.term_id: int = native.term_id
+
+    @property
+    def buffer(self) -> memoryview:
+        """The frames, read-only: each with its header of 32 bytes and aligned to 32 bytes."""
+        return self._terms[self._begin : self._begin + self._length]
 
     def payloads(self) -> Iterator[memoryview]:
         """The payload of each frame, in place; padding has none.
@@ -66,15 +73,15 @@ class Block:
             found = "of different sizes" if native.payload_length < 0 else f"of {native.payload_length} bytes"
             raise ValueError(f"the payloads of this block are {found}, a record is of {record.itemsize} ({record})")
         return array_over(
-            self.buffer,
+            self._terms,
             record,
             native.frame_count,
-            offset=DATA_HEADER_LENGTH,
+            offset=self._begin + DATA_HEADER_LENGTH,
             stride=compute_aligned_frame_length(record.itemsize),
         )
 
     def __repr__(self) -> str:
-        return f"<Block of {len(self.buffer)} bytes, session_id={self.session_id} term_id={self.term_id}>"
+        return f"<Block of {self._length} bytes, session_id={self.session_id} term_id={self.term_id}>"
 
     def _leave(self, is_taken: bool) -> None:
         self._is_left = True

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from aeron_async._control import Control
-from aeron_async._core import log_info
+from aeron_async._core import log_info, log_terms
 from aeron_async._native import lib
 from aeron_async._readable import DEFAULT_FRAGMENT_LIMIT, Readable
 from aeron_async._reader import Handles, Reader
@@ -30,6 +30,7 @@ class Image(Readable):
         "_control",
         "_handle",
         "_log",
+        "_terms",
         "correlation_id",
         "initial_term_id",
         "join_position",
@@ -55,6 +56,7 @@ class Image(Readable):
         info = log_info(log)
         self._handle = handle
         self._log = log
+        self._terms: memoryview | None = None
         self._reader = reader
         self._control = control
         self._handles = Handles((handle,))
@@ -140,12 +142,13 @@ class Image(Readable):
         """
         reading = _BlockReading(self, limit)
         block = reading.begin()
+        frames = block.buffer
         try:
-            if len(block.buffer):
-                handler(block.buffer, block.session_id, block.term_id)
+            if len(frames):
+                handler(frames, block.session_id, block.term_id)
         finally:
             reading.end(is_taken=True)
-        return len(block.buffer)
+        return len(frames)
 
     def block(self, limit: int) -> AbstractContextManager[Block]:
         """The frames that are there, as `block_poll` would hand them out, for the time of a `with`.
@@ -201,7 +204,10 @@ class _BlockReading(AbstractContextManager[Block]):
             native = reader.scan_block(image._handle, self._limit)
             if not native.length and image.is_closed:
                 image._control.check_process()
-            self._block = Block(native, image._handle, image._log, image.session_id)
+            terms = image._terms
+            if terms is None:
+                terms = image._terms = log_terms(image._log)
+            self._block = Block(native, image._handle, terms, image.session_id)
         except BaseException:
             reader.release()
             raise

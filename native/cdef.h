@@ -139,6 +139,8 @@ typedef struct
 int aa_log_open(const char *path, aa_log_t **log, aa_error_t *error);
 void aa_log_release(aa_log_t *log);
 void aa_log_info(const aa_log_t *log, aa_log_info_t *info);
+/* Where its three terms begin, one after the other. */
+const uint8_t *aa_log_terms(const aa_log_t *log);
 
 /* --- publications ---------------------------------------------------------------------------------------- */
 
@@ -312,9 +314,9 @@ void aa_batch_clear(aa_batch_t *batch);
 /* Whole frames as they lie in the log, headers and all. They may be overwritten once the position has moved past. */
 typedef struct
 {
-    const uint8_t *frames; /* valid as long as the image's log is mapped */
-    int64_t position;      /* of the first frame */
-    int32_t length;        /* bytes, 0 where there is nothing to read now */
+    int64_t log_offset; /* of the first frame, in bytes from the first term's beginning */
+    int64_t position;   /* of the first frame */
+    int32_t length;     /* bytes, 0 where there is nothing to read now */
     int32_t term_id;
     int32_t frame_count;    /* padding not counted */
     int32_t payload_length; /* of every frame; -1 where they differ or there is none */

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.harness.peer import PeerError
 
@@ -36,13 +36,12 @@ class Sums:
     ask: float = 0.0
     sequence: int = 0
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.instrument + other.instrument,
-            self.bid + other.bid,
-            self.ask + other.ask,
-            self.sequence + other.sequence,
-        )
+    def __iadd__(self, other: Sums) -> Self:
+        self.instrument += other.instrument
+        self.bid += other.bid
+        self.ask += other.ask
+        self.sequence += other.sequence
+        return self
 
     def to_json(self) -> dict[str, int | float]:
         return asdict(self)

@@ -6,7 +6,7 @@
 
 typedef struct
 {
-    const uint8_t *frames;
+    int64_t log_offset;
     int64_t position;
     int32_t length;
     int32_t term_id;

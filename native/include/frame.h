@@ -40,4 +40,22 @@ static inline int aa_frame_read(const aa_log_t *log, int64_t position, aa_read_f
     return AA_OK;
 }
 
+/* What the frames of a scan were like so far. */
+typedef struct
+{
+    int32_t length;
+    int32_t aligned;
+} aa_pace_t;
+
+/* How far it is to the next frame, from one of this length. While the lengths stay the same, the processor knows that
+ * before it has read the length, and goes ahead, instead of waiting for one frame after the other. */
+static inline int32_t aa_pace(aa_pace_t *pace, int32_t length)
+{
+    if (__builtin_expect(length != pace->length, 0))
+    {
+        *pace = (aa_pace_t){.length = length, .aligned = (int32_t)aa_align(length, AA_FRAME_ALIGNMENT)};
+    }
+    return pace->aligned;
+}
+
 #endif

@@ -92,6 +92,7 @@ int aa_log_open(const char *path, aa_log_t **log, aa_error_t *error);
 aa_log_t *aa_log_reference(aa_log_t *log);
 void aa_log_release(aa_log_t *log);
 void aa_log_info(const aa_log_t *log, aa_log_info_t *info);
+const uint8_t *aa_log_terms(const aa_log_t *log);
 
 static inline bool aa_log_is_connected(const aa_log_t *log)
 {

@@ -49,20 +49,28 @@ static inline void aa_message_copy(uint8_t *to, const uint8_t *from, size_t leng
     }
 }
 
-static inline void aa_message_write(
-    const aa_publication_t *publication, aa_slot_t slot, const uint8_t *data, size_t length, int64_t reserved_value)
+/* A message that is one frame. */
+static inline void aa_message_write_whole(aa_slot_t slot, const uint8_t *data, size_t length, int64_t reserved_value)
 {
-    if (length > (size_t)publication->log->max_payload_length)
-    {
-        aa_message_write_parts(
-            publication, slot, &(aa_slice_t){.data = data, .length = length}, length, reserved_value);
-        return;
-    }
     const int32_t frame_length = (int32_t)length + AA_FRAME_HEADER_LENGTH;
-    aa_frame_t *frame = aa_slot_begin_frame(publication, &slot, frame_length);
+    aa_frame_t *frame = aa_slot_begin_frame(&slot, frame_length);
     frame->reserved_value = reserved_value;
     aa_message_copy((uint8_t *)(frame + 1), data, length);
     aa_frame_commit(frame, frame_length);
+}
+
+static inline void aa_message_write(
+    const aa_publication_t *publication, aa_slot_t slot, const uint8_t *data, size_t length, int64_t reserved_value)
+{
+    if (length <= (size_t)publication->log->max_payload_length)
+    {
+        aa_message_write_whole(slot, data, length, reserved_value);
+    }
+    else
+    {
+        aa_message_write_parts(
+            publication, slot, &(aa_slice_t){.data = data, .length = length}, length, reserved_value);
+    }
 }
 
 #endif

@@ -33,12 +33,14 @@ struct aa_publication
     int64_t last_channel_status;
 };
 
-/* Room in a term that a publisher has for itself. */
+/* Room in a term that a publisher has for itself, and what the headers of its frames say. */
 typedef struct
 {
-    int32_t partition;
+    uint8_t *term;
     int32_t offset;
     int32_t term_id;
+    int32_t session_id;
+    int32_t stream_id;
 } aa_slot_t;
 
 /* What room there was at one moment: where the next message begins, before where it has to, and where the term ends. */
@@ -80,20 +82,24 @@ void aa_reservation_store_tail(aa_log_t *log, int64_t term_begin_position, int64
 /* Turns to the next term: AA_ADMIN_ACTION, or AA_MAX_POSITION_EXCEEDED. */
 int64_t aa_reservation_rotate(aa_publication_t *publication);
 
+static inline aa_frame_t *aa_slot_frame(const aa_slot_t *slot)
+{
+    return (aa_frame_t *)(slot->term + slot->offset);
+}
+
 /* The negative length says that the frame is claimed, so that the driver can unblock it should its writer die; the
  * fence keeps the other stores behind it. */
-static inline aa_frame_t *
-aa_slot_begin_frame(const aa_publication_t *publication, const aa_slot_t *slot, int32_t length)
+static inline aa_frame_t *aa_slot_begin_frame(const aa_slot_t *slot, int32_t length)
 {
-    aa_frame_t *frame = aa_log_frame(publication->log, slot->partition, slot->offset);
+    aa_frame_t *frame = aa_slot_frame(slot);
     atomic_store_explicit(&frame->length, -length, memory_order_release);
     atomic_thread_fence(memory_order_release);
     frame->version = 0;
     frame->flags = AA_FRAME_BEGIN | AA_FRAME_END;
     frame->type = AA_FRAME_TYPE_DATA;
     frame->term_offset = slot->offset;
-    frame->session_id = publication->session_id;
-    frame->stream_id = publication->stream_id;
+    frame->session_id = slot->session_id;
+    frame->stream_id = slot->stream_id;
     frame->term_id = slot->term_id;
     frame->reserved_value = 0;
     return frame;
@@ -105,9 +111,9 @@ static inline void aa_frame_commit(aa_frame_t *frame, int32_t length)
     atomic_store_explicit(&frame->length, length, memory_order_release);
 }
 
-static inline void aa_slot_write_padding(const aa_publication_t *publication, const aa_slot_t *slot, int32_t length)
+static inline void aa_slot_write_padding(const aa_slot_t *slot, int32_t length)
 {
-    aa_frame_t *frame = aa_slot_begin_frame(publication, slot, length);
+    aa_frame_t *frame = aa_slot_begin_frame(slot, length);
     frame->type = AA_FRAME_TYPE_PADDING;
     aa_frame_commit(frame, length);
 }

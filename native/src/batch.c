@@ -263,6 +263,7 @@ static bool take_whole_messages(scan_t *scan, int64_t end)
     const int32_t term_end = (int32_t)earlier(end - term_position, log->info.term_length);
     const uint8_t *term = (const uint8_t *)aa_log_frame_at(log, scan->cursor) - term_offset;
 
+    aa_pace_t pace = {0};
     int32_t offset = term_offset;
     while (offset < term_end && messages->count < row_end)
     {
@@ -275,7 +276,7 @@ static bool take_whole_messages(scan_t *scan, int64_t end)
         {
             break;
         }
-        offset += (int32_t)aa_align(length, AA_FRAME_ALIGNMENT);
+        offset += aa_pace(&pace, length);
 
         aa_row_t *row = &messages->rows[messages->count];
         aa_row_set(row, log, frame, length, term_position + offset);

@@ -5,29 +5,27 @@
 #define NO_COMMON_LENGTH -1
 
 /* The frames in the first `limit` bytes, aligned, up to padding or what cannot be true. */
-static void take_frames(const aa_log_t *log, int32_t limit, aa_block_t *block)
+static void take_frames(const uint8_t *frames, int32_t limit, aa_block_t *block)
 {
-    const int32_t first = aa_log_term_offset(log, block->position);
-    const int32_t end = first + limit;
-    const uint8_t *term = block->frames - first;
-    int32_t offset = first;
+    aa_pace_t pace = {0};
+    int32_t offset = 0;
     int32_t first_length = 0;
     int32_t differences = 0;
-    while (offset < end)
+    while (offset < limit)
     {
-        const aa_frame_t *frame = (const aa_frame_t *)(term + offset);
+        const aa_frame_t *frame = (const aa_frame_t *)(frames + offset);
         /* Pairs as in aa_frame_read. */
         const int32_t length = atomic_load_explicit(&frame->length, memory_order_acquire);
-        if (length < AA_FRAME_HEADER_LENGTH || length > end - offset || frame->type == AA_FRAME_TYPE_PADDING)
+        if (length < AA_FRAME_HEADER_LENGTH || length > limit - offset || frame->type == AA_FRAME_TYPE_PADDING)
         {
             break;
         }
         first_length = block->frame_count == 0 ? length : first_length;
         differences |= length ^ first_length;
-        offset += (int32_t)aa_align(length, AA_FRAME_ALIGNMENT);
+        offset += aa_pace(&pace, length);
         block->frame_count++;
     }
-    block->length = offset - first;
+    block->length = offset;
     if (block->frame_count > 0 && differences == 0)
     {
         block->payload_length = first_length - AA_FRAME_HEADER_LENGTH;
@@ -49,9 +47,10 @@ int aa_block_scan(aa_image_t *image, size_t limit, aa_block_t *block, aa_error_t
         return result;
     }
 
-    block->frames = (const uint8_t *)aa_log_frame_at(log, block->position);
+    const uint8_t *frames = (const uint8_t *)aa_log_frame_at(log, block->position);
+    block->log_offset = frames - aa_log_terms(log);
     const int32_t room = log->info.term_length - aa_log_term_offset(log, block->position);
-    take_frames(log, (limit < (size_t)room ? (int32_t)limit : room) & -AA_FRAME_ALIGNMENT, block);
+    take_frames(frames, (limit < (size_t)room ? (int32_t)limit : room) & -AA_FRAME_ALIGNMENT, block);
     if (block->frame_count == 0)
     {
         aa_read_frame_t frame;

@@ -17,7 +17,7 @@ static void begin(aa_claim_t *claim, aa_publication_t *publication, const aa_slo
 {
     claim->publication = aa_publication_reference(publication);
     claim->frame_length = (int32_t)length + AA_FRAME_HEADER_LENGTH;
-    claim->frame = aa_slot_begin_frame(publication, slot, claim->frame_length);
+    claim->frame = aa_slot_begin_frame(slot, claim->frame_length);
     claim->term_id = slot->term_id;
     atomic_init(&claim->is_open, true);
 }

@@ -23,7 +23,7 @@ int64_t aa_publication_append_padding(aa_publication_t *publication, size_t leng
         result = aa_reservation_take(publication, aa_align(frame_length, AA_FRAME_ALIGNMENT), &slot);
         if (result > 0)
         {
-            aa_slot_write_padding(publication, &slot, frame_length);
+            aa_slot_write_padding(&slot, frame_length);
         }
         aa_reservation_leave(publication);
     }
@@ -78,11 +78,11 @@ static int check_block(
 }
 
 /* The first frame's length comes last: nobody looks behind it before. */
-static void write_block(const aa_publication_t *publication, const aa_slot_t *slot, const uint8_t *block, size_t length)
+static void write_block(const aa_slot_t *slot, const uint8_t *block, size_t length)
 {
     int32_t first_length;
     memcpy(&first_length, block, sizeof(first_length));
-    aa_frame_t *frame = aa_log_frame(publication->log, slot->partition, slot->offset);
+    aa_frame_t *frame = aa_slot_frame(slot);
     atomic_store_explicit(&frame->length, -first_length, memory_order_release);
     atomic_thread_fence(memory_order_release);
     memcpy((uint8_t *)frame + sizeof(first_length), block + sizeof(first_length), length - sizeof(first_length));
@@ -112,7 +112,7 @@ static int64_t append_block(aa_publication_t *publication, const uint8_t *block,
     }
     position += (int64_t)length;
     aa_reservation_store_tail(log, exclusive->term_begin_position, slot.offset + (int64_t)length, memory_order_release);
-    write_block(publication, &slot, block, length);
+    write_block(&slot, block, length);
     atomic_store_explicit(&exclusive->position, position, memory_order_release);
     return position;
 }

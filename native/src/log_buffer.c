@@ -112,3 +112,8 @@ void aa_log_info(const aa_log_t *log, aa_log_info_t *info)
 {
     *info = log->info;
 }
+
+const uint8_t *aa_log_terms(const aa_log_t *log)
+{
+    return log->mapping.address;
+}

@@ -42,7 +42,7 @@ void aa_message_write_parts(
             flags |= AA_FRAME_END;
         }
 
-        aa_frame_t *frame = aa_slot_begin_frame(publication, &slot, frame_length);
+        aa_frame_t *frame = aa_slot_begin_frame(&slot, frame_length);
         frame->flags = flags;
         frame->reserved_value = reserved_value;
         copy_from(&source, (uint8_t *)(frame + 1), payload_length);

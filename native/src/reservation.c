@@ -90,12 +90,23 @@ int64_t aa_reservation_fragmented_length(const aa_log_t *log, size_t length)
     return framed;
 }
 
+static aa_slot_t slot_in(const aa_publication_t *publication, int32_t partition, int32_t offset, int32_t term_id)
+{
+    return (aa_slot_t){
+        .term = (uint8_t *)aa_log_frame(publication->log, partition, 0),
+        .offset = offset,
+        .term_id = term_id,
+        .session_id = publication->session_id,
+        .stream_id = publication->stream_id,
+    };
+}
+
 static void pad_term(const aa_publication_t *publication, const aa_slot_t *slot)
 {
     const int32_t length = publication->log->info.term_length - slot->offset;
     if (length > 0)
     {
-        aa_slot_write_padding(publication, slot, length);
+        aa_slot_write_padding(slot, length);
     }
 }
 
@@ -150,8 +161,7 @@ static int64_t reserve_shared(aa_publication_t *publication, int64_t required, a
     }
 
     raw_tail = atomic_fetch_add_explicit(tail, required, memory_order_acq_rel);
-    *slot =
-        (aa_slot_t){.partition = partition, .offset = tail_offset(log, raw_tail), .term_id = tail_term_id(raw_tail)};
+    *slot = slot_in(publication, partition, tail_offset(log, raw_tail), tail_term_id(raw_tail));
     if (slot->offset % AA_FRAME_ALIGNMENT != 0)
     {
         return AA_ERROR;
@@ -181,11 +191,8 @@ aa_slot_t aa_reservation_slot_at(const aa_publication_t *publication, int64_t po
 {
     const int64_t term_begin_position = publication->exclusive.term_begin_position;
     const int32_t term_id = aa_log_term_id(publication->log, term_begin_position);
-    return (aa_slot_t){
-        .partition = partition_of(aa_log_term_count(publication->log, term_id)),
-        .offset = (int32_t)(position - term_begin_position),
-        .term_id = term_id,
-    };
+    const int32_t partition = partition_of(aa_log_term_count(publication->log, term_id));
+    return slot_in(publication, partition, (int32_t)(position - term_begin_position), term_id);
 }
 
 int64_t aa_reservation_rotate(aa_publication_t *publication)

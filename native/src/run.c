@@ -39,6 +39,17 @@ static inline size_t length_at(const run_t *run, size_t index)
                                  : run->length;
 }
 
+/* Whether all messages are equally long. */
+static bool is_equal(const run_t *run)
+{
+    return run->lengths == NULL && run->slices == NULL;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static inline aa_slice_t take_message(run_t *run)
 {
     if (run->slices != NULL)
@@ -61,9 +72,18 @@ static size_t measure(const aa_publication_t *publication, const run_t *run, int
     const aa_log_t *log = publication->log;
     const aa_room_t room = aa_reservation_room(publication);
     const int64_t longest = aa_reservation_length(log, (size_t)log->max_message_length);
-    const int64_t most = longest < ROOM_MAX ? longest : ROOM_MAX;
+    const int64_t most = least(longest, ROOM_MAX);
     size_t count = 1;
     *required = aa_reservation_length(log, length_at(run, run->next));
+    if (is_equal(run))
+    {
+        const int64_t fit = least(most, room.term_end - room.position) / *required;
+        const int64_t begin = (room.limit - room.position + *required - 1) / *required;
+        const int64_t most_equal = least(least(fit, begin), (int64_t)(run->count - run->next));
+        count = most_equal > 1 ? (size_t)most_equal : 1;
+        *required *= (int64_t)count;
+        return count;
+    }
     while (run->next + count < run->count && room.position + *required < room.limit)
     {
         const int64_t further = *required + aa_reservation_length(log, length_at(run, run->next + count));
@@ -77,9 +97,35 @@ static size_t measure(const aa_publication_t *publication, const run_t *run, int
     return count;
 }
 
+/* What is written might be anywhere, as far as the compiler knows: what is needed for every message is a local
+ * variable, and thus in a register. */
+
+/* Messages of one frame each, all equally long. */
+static void write_equal(aa_slot_t slot, run_t *run, size_t count)
+{
+    const size_t length = run->length;
+    const size_t stride = run->stride;
+    const int32_t framed = (int32_t)aa_align((int64_t)length + AA_FRAME_HEADER_LENGTH, AA_FRAME_ALIGNMENT);
+    const uint8_t *data = run->offset == 0 ? run->data : run->data + run->offset;
+    run->next += count;
+    run->offset += count * stride;
+    for (; count > 1; count--)
+    {
+        aa_message_write_whole(slot, data, length, 0);
+        slot.offset += framed;
+        data += stride;
+    }
+    aa_message_write_whole(slot, data, length, 0);
+}
+
 static void write_messages(const aa_publication_t *publication, aa_slot_t slot, run_t *run, size_t count)
 {
-    run_t rest = *run; /* in registers: the log might be anywhere, as far as the compiler knows */
+    if (is_equal(run) && run->length <= (size_t)publication->log->max_payload_length)
+    {
+        write_equal(slot, run, count);
+        return;
+    }
+    run_t rest = *run;
     for (size_t i = 0; i < count; i++)
     {
         const aa_slice_t message = take_message(&rest);

@@ -64,7 +64,9 @@ async def keep(client: Client, options: Namespace) -> Mapping[str, Any]:
                 raise RuntimeError("there is no room for a batch")
             kept.append(form(subscription.poll_batch(count)))
         held = resident() - before
-        totals = sum((total_of(map(bytes, messages)) for messages in kept), Totals())
+        totals = Totals()
+        for messages in kept:
+            totals += total_of([bytes(message) for message in messages])
         return {**totals.to_json(), **held.to_json()}
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.harness.pool import ENTRIES, pool_bytes
 from benchmarks.harness.ticks import INSTRUMENTS, PRICES, TICK, Sums, tick
@@ -22,8 +22,10 @@ class Totals:
     messages: int = 0
     sums: Sums = field(default_factory=Sums)
 
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(self.messages + other.messages, self.sums + other.sums)
+    def __iadd__(self, other: Totals) -> Self:
+        self.messages += other.messages
+        self.sums += other.sums
+        return self
 
     def to_json(self) -> dict[str, Any]:
         return {"messages": self.messages, "sum": self.sums.to_json()}
@@ -60,19 +62,16 @@ class Messages:
         return entries
 
 
-def total_of(payloads: Iterable[Any]) -> Totals:
+def total_of(payloads: Collection[Any]) -> Totals:
     """Decodes every payload."""
-    unpack = TICK.unpack_from
-    messages = instruments = sequences = 0
+    instruments = sequences = 0
     bids = asks = 0.0
-    for payload in payloads:
-        instrument, bid, ask, sequence = unpack(payload)
+    for instrument, bid, ask, sequence in map(TICK.unpack_from, payloads):
         instruments += instrument
         bids += bid
         asks += ask
         sequences += sequence
-        messages += 1
-    return Totals(messages, Sums(instruments, bids, asks, sequences))
+    return Totals(len(payloads), Sums(instruments, bids, asks, sequences))
 
 
 def decoding_handler() -> tuple[Handler, Callable[[], Totals]]:

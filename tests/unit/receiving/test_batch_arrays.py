@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from aeron_async import _arrays
 from aeron_async.subscription import Image, MessageBatch, Subscription
 from tests.unit.rig import ImageStream
 
@@ -87,6 +88,7 @@ def test_without_numpy_the_error_says_what_to_install(
 ) -> None:
     stream.log.append(bytes(8))
     monkeypatch.setitem(sys.modules, "numpy", None)
+    monkeypatch.setattr(_arrays, "_numpy", _arrays._numpy.__wrapped__)
     hint = r"numpy.*aeron-async\[numpy\]"
     if kind == "batch":
         batch: MessageBatch = subscription.poll_batch()
