@@ -9,7 +9,8 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 SPEEDUPS = aeron_async/_speedups$(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 CARGO_MANIFEST := --manifest-path driver/Cargo.toml
-C_SOURCES = $(shell find native -name build -prune -o -name '*.[ch]' -print)
+C_SOURCES = $(shell find native benchmarks/peers -name build -prune -o -name '*.[ch]' -print -o -name '*.[ch]pp' -print)
+RUST_PEER := --manifest-path benchmarks/peers/rust/Cargo.toml
 
 # The driver is built with PyPI's cmake; cargo may be installed and not on PATH.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
@@ -46,6 +47,7 @@ test-driver: setup require-rust ## run the Rust driver's own tests
 	@cargo test --release --locked $(CARGO_MANIFEST)
 
 test-python: build ## run the Python suite; ARGS="-k name" passes arguments to pytest
+	@scripts/system_packages g++
 	@$(PYTHON) -m pytest $(ARGS)
 
 # What the two faces of the C core both do.
@@ -62,6 +64,7 @@ test-py311: wheel ## run the quick part of the suite on CPython 3.11, from the w
 
 .PHONY: bench
 bench: build ## measure every client side by side; QUICK=1, SUITE=name, ARGS="--clients rust,pyaeron"
+	@scripts/system_packages g++
 	@$(PYTHON) benchmarks/run.py $(if $(QUICK),--quick) $(addprefix --suite ,$(SUITE)) $(ARGS)
 
 .PHONY: sanitize
@@ -83,6 +86,8 @@ lint-native: setup
 lint-driver: setup require-rust
 	@cargo fmt --check $(CARGO_MANIFEST)
 	@cargo clippy --release --locked --all-targets --quiet $(CARGO_MANIFEST) -- -D warnings
+	@cargo fmt --check $(RUST_PEER)
+	@cargo clippy --release --locked --quiet $(RUST_PEER) --target-dir build/benchmarks/rust -- -D warnings
 
 .PHONY: format
 format: setup require-rust ## format everything
@@ -90,6 +95,7 @@ format: setup require-rust ## format everything
 	@$(PYTHON) -m ruff check --fix .
 	@clang-format -i $(C_SOURCES)
 	@cargo fmt $(CARGO_MANIFEST)
+	@cargo fmt $(RUST_PEER)
 
 .PHONY: wheel
 wheel: setup ## build dist/*.whl
