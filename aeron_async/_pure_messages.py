@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, overload
 
@@ -17,6 +18,9 @@ _unpack: Callable[[bytes], tuple[int, ...]] = _ROW.unpack
 
 # More bytes are not turned into objects at once.
 _AT_ONCE = 1 << 20
+
+# For so many messages, which is what an iteration reads ahead, what cuts them up is kept.
+_KEPT_COUNT = 256
 
 
 class Header:
@@ -232,11 +236,17 @@ def rows_of(received: Any) -> bytes:
     return bytes(ffi.buffer(received.rows, _ROW_LENGTH * received.count))
 
 
+@lru_cache(maxsize=32)
+def _cutter(length: int, count: int) -> struct.Struct:
+    return struct.Struct(f"{length}s" * count)
+
+
 def payloads_of(received: Any) -> tuple[bytes, ...] | list[bytes]:
     """All payloads."""
     data = ffi.buffer(received.data, received.nbytes)
     if received.payload_length >= 0:
         # One call for all of them is several times as fast.
-        return struct.Struct(f"{received.payload_length}s" * received.count).unpack(data)
+        cutter = _cutter if received.count <= _KEPT_COUNT else _cutter.__wrapped__
+        return cutter(received.payload_length, received.count).unpack(data)
     offsets = ffi.unpack(received.offsets, received.count + 1)
     return [data[begin:end] for begin, end in pairwise(offsets)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from aeron_async._native import ffi, lib
 from aeron_async._pure_messages import BatchPath, Header, Message, batch_of, header_of, payloads_of, rows_of
+from aeron_async._tasks import soon
 
 if TYPE_CHECKING:
     from aeron_async._reader import Handles, Reader
@@ -18,6 +19,10 @@ _AHEAD_BYTES = 256 << 10
 
 # How much an iteration delivers before other tasks get a turn: 1 a message, and 1 a KiB.
 _TURN = 256
+
+# Messages that are worth a run: so many at least that are there already, of so many bytes on average at most.
+_RUN_MESSAGES = 8
+_RUN_BYTES = 1 << 10
 
 # What one poll copies for its handler at most; the next one reads on.
 _POLL_BYTES = 4 << 20
@@ -57,6 +62,8 @@ class ReaderPath:
         if self._owner is not None:
             self._refuse()
         self._owner = owner
+        if self._ahead is not None:
+            self._end_run(self._ahead)
 
     def release(self) -> None:
         """Nobody reads any more."""
@@ -66,6 +73,12 @@ class ReaderPath:
         """Forgets what was read ahead: it is read again."""
         self._ahead = None
         lib.aa_batch_clear(self._native)
+
+    def settle(self) -> None:
+        """Moves the positions past everything that was delivered, unless whoever reads now has done so."""
+        if self._ahead is not None and self._owner is None:
+            self.claim(self)
+            self.release()
 
     def has_ahead(self, source: Any) -> bool:
         """Whether something was read ahead for iterations over `source`."""
@@ -118,10 +131,18 @@ class ReaderPath:
 
     def _advance(self, ahead: _ReadAhead) -> None:
         """Marks the next message of the read-ahead as delivered."""
-        ahead.index += 1
+        self._advance_by(ahead, 1)
+
+    def _advance_by(self, ahead: _ReadAhead, count: int) -> None:
+        ahead.index += count
         _commit(self._native, ahead.index)
         if ahead.index == ahead.count:
             self.drop_ahead()
+
+    def _end_run(self, ahead: _ReadAhead) -> None:
+        count = ahead.end_run()
+        if count:
+            self._advance_by(ahead, count)
 
     if TYPE_CHECKING:
         # What the subclass has for the rare cases, on both faces.
@@ -131,9 +152,12 @@ class ReaderPath:
 
 
 class _ReadAhead:
-    """Messages that were read and that no caller has been given: those from `index` on."""
+    """Messages that were read and that no caller has been given: those from `index` on.
 
-    __slots__ = ("_rows", "count", "index", "native", "payloads", "source")
+    While there is a run, its iteration delivers the next ones without telling anybody.
+    """
+
+    __slots__ = ("_rows", "_run", "count", "index", "is_worth_runs", "native", "payloads", "source")
 
     def __init__(self, native: Any, source: ReadablePath) -> None:
         self.native = native
@@ -141,7 +165,28 @@ class _ReadAhead:
         self.count: int = native.count
         self.payloads = payloads_of(native.messages)
         self.index = 0
+        self.is_worth_runs = self.count >= _RUN_MESSAGES and native.messages.nbytes <= self.count * _RUN_BYTES
         self._rows: bytes | None = None
+        self._run: tuple[_Payloads, Iterator[bytes], int] | None = None
+
+    def begin_run(self, iteration: _Payloads, limit: int) -> Iterator[bytes]:
+        """The next messages, at most `limit`."""
+        payloads = self.payloads[self.index : self.index + limit]
+        run = iter(payloads)
+        self._run = iteration, run, len(payloads)
+        return run
+
+    def end_run(self) -> int:
+        """How many messages the run has delivered, if there is one; it delivers no more."""
+        if self._run is None:
+            return 0
+        iteration, run, count = self._run
+        self._run = None
+        # At once, whatever other threads do.
+        count -= len(list(run))
+        iteration.run_has_ended(count)
+        self.is_worth_runs = count >= _RUN_MESSAGES
+        return count
 
     def header(self, index: int) -> Header:
         if self._rows is None:
@@ -246,25 +291,21 @@ class Iteration(Generic[T]):
 
 
 class _Payloads(Iteration[bytes]):
-    __slots__ = ()
+    """Messages that come faster than the loop turns are delivered in runs, whose positions are committed together.
+
+    A run ends with the loop's turn, or as soon as anybody else reads or asks for a position.
+    """
+
+    __slots__ = ("_run",)
+
+    def __init__(self, source: ReadablePath) -> None:
+        super().__init__(source)
+        self._run: Iterator[bytes] = iter(())
 
     async def __anext__(self) -> bytes:
-        # As take, but without a call a message.
-        reader = self._reader
-        ahead = reader._ahead
-        if ahead is None or ahead.source is not self.source or self._left <= 0 or reader._owner is not None:
-            return await super().__anext__()
-        index = ahead.index
-        payload = ahead.payloads[index]
-        ahead.index = index = index + 1
-        self._left -= 1 + (len(payload) >> 10)
-        # Other threads may run meanwhile.
-        reader._owner = self
-        _commit(ahead.native, index)
-        if index == ahead.count:
-            reader.drop_ahead()
-        reader._owner = None
-        return payload
+        for payload in self._run:
+            return payload
+        return await super().__anext__()
 
     def take(self) -> bytes | None:
         ahead = self._reader._next_ahead(self.source)
@@ -273,7 +314,13 @@ class _Payloads(Iteration[bytes]):
         payload = ahead.payloads[ahead.index]
         self._reader._advance(ahead)
         self._left -= 1 + (len(payload) >> 10)
+        if ahead.is_worth_runs and ahead.index < ahead.count and self._left > 0 and soon(self._reader.settle):
+            self._run = ahead.begin_run(self, self._left)
         return payload
+
+    def run_has_ended(self, count: int) -> None:
+        """So many messages were delivered by it."""
+        self._left -= count
 
 
 class _Messages(Iteration[Message]):

@@ -145,6 +145,19 @@ async def turn() -> None:
         await _bare_yield()
 
 
+def soon(function: Callable[[], object]) -> bool:
+    """Calls `function` once the running task has given up its turn; whether there is a loop that does."""
+    if on_trio():
+        import trio
+
+        trio.lowlevel.current_trio_token().run_sync_soon(function)
+        return True
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        loop.call_soon(function)
+    return loop is not None
+
+
 class Pause(Protocol):
     """Where one task at a time waits until it is called."""
 

@@ -75,6 +75,7 @@ class Image(Readable):
     @property
     def position(self) -> int:
         """The stream position in bytes up to which messages were delivered."""
+        self._reader.settle()
         return int(lib.aa_image_position(self._handle))
 
     @property
@@ -85,6 +86,7 @@ class Image(Readable):
     @property
     def is_end_of_stream(self) -> bool:
         """Whether the publisher has ended the stream and all of it was read."""
+        self._reader.settle()
         return bool(lib.aa_image_is_end_of_stream(self._handle))
 
     @property
@@ -182,6 +184,7 @@ class Image(Readable):
         )
 
     def _close(self) -> None:
+        self._reader.settle()
         lib.aa_image_close(self._handle)
 
 

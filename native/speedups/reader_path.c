@@ -374,6 +374,12 @@ static PyObject *reader_release(aa_reader_path_t *self, PyObject *Py_UNUSED(igno
     Py_RETURN_NONE;
 }
 
+/* Every step commits what it delivers. */
+static PyObject *reader_settle(aa_reader_path_t *Py_UNUSED(self), PyObject *Py_UNUSED(ignored))
+{
+    Py_RETURN_NONE;
+}
+
 static PyObject *reader_drop_ahead(aa_reader_path_t *self, PyObject *Py_UNUSED(ignored))
 {
     drop_ahead(self);
@@ -415,6 +421,7 @@ static PyGetSetDef reader_properties[] = {
 static PyMethodDef reader_methods[] = {
     {"claim", (PyCFunction)reader_claim, METH_O, NULL},
     {"release", (PyCFunction)reader_release, METH_NOARGS, NULL},
+    {"settle", (PyCFunction)reader_settle, METH_NOARGS, NULL},
     {"drop_ahead", (PyCFunction)reader_drop_ahead, METH_NOARGS, NULL},
     {"has_ahead", (PyCFunction)reader_has_ahead, METH_O, NULL},
     {"next_start", (PyCFunction)reader_next_start, METH_O, NULL},
