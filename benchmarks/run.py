@@ -90,6 +90,12 @@ def write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
+def _kept_targets(folder: Path, suites: Iterable[str]) -> list[Any]:
+    """The targets of all suites whose results are there."""
+    files = [folder / f"{name}.json" for name in suites]
+    return [target for file in files if file.exists() for target in json.loads(file.read_text())["targets"]]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Returns the exit status: 1 where a peer failed or counted wrong."""
     suites = load_suites()
@@ -119,8 +125,7 @@ def main(arguments: Sequence[str]) -> int:
             write_json(folder / f"{name}.json", results[-1])
             write_charts(folder, name, rows)
     print_targets(console, all_targets)
-    if options.suite is None:
-        write_json(folder / "targets.json", [target.to_json() for target in all_targets])
+    write_json(folder / "targets.json", _kept_targets(folder, suites))
     if options.json:
         write_json(options.json, results)
     for failure in context.failures:

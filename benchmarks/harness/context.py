@@ -16,7 +16,7 @@ from benchmarks.harness.results import Row, Table
 class Settings:
     """How long, how often, and how large."""
 
-    seconds: float = 1.0
+    seconds: float = 0.5
     """The timed window of one repeat."""
     repeats: int = 3
     sizes: tuple[int, ...] = (32, 256, 1024)
