@@ -67,6 +67,10 @@ bench: build ## measure every client side by side; QUICK=1, SUITE=name, ARGS="--
 	@scripts/system_packages g++
 	@$(PYTHON) benchmarks/run.py $(if $(QUICK),--quick) $(addprefix --suite ,$(SUITE)) $(ARGS)
 
+.PHONY: flame-graphs
+flame-graphs: build ## draw where the message path's time goes (needs perf and inferno)
+	@$(PYTHON) -m benchmarks.flame_graphs
+
 .PHONY: sanitize
 sanitize: setup ## run the C core's tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@scripts/system_packages libclang-rt-dev

@@ -68,6 +68,8 @@ int64_t aa_reservation_enter(aa_publication_t *publication);
 void aa_reservation_leave(aa_publication_t *publication);
 /* The position after the room in slot, or a result of offers. */
 int64_t aa_reservation_take(aa_publication_t *publication, int64_t required, aa_slot_t *slot);
+/* Enters and takes: an attempt has begun only where there is a position. */
+int64_t aa_reservation_begin(aa_publication_t *publication, int64_t required, aa_slot_t *slot);
 
 int64_t aa_reservation_position(const aa_publication_t *publication);
 int64_t aa_reservation_limit(const aa_publication_t *publication);

@@ -34,20 +34,12 @@ int64_t aa_publication_try_claim(aa_publication_t *publication, size_t length, a
         return AA_SYSTEM;
     }
 
-    int64_t result = aa_reservation_enter(publication);
-    if (result == AA_OK)
-    {
-        aa_slot_t slot;
-        result = aa_reservation_take(publication, aa_reservation_length(publication->log, length), &slot);
-        if (result > 0)
-        {
-            begin(claimed, publication, &slot, length);
-        }
-        aa_reservation_leave(publication);
-    }
-
+    aa_slot_t slot;
+    const int64_t result = aa_reservation_begin(publication, aa_reservation_length(publication->log, length), &slot);
     if (result > 0)
     {
+        begin(claimed, publication, &slot, length);
+        aa_reservation_leave(publication);
         *claim = claimed;
     }
     else

@@ -15,16 +15,12 @@ int64_t aa_publication_append_padding(aa_publication_t *publication, size_t leng
         return AA_MESSAGE_TOO_LONG;
     }
 
-    int64_t result = aa_reservation_enter(publication);
-    if (result == AA_OK)
+    const int32_t frame_length = (int32_t)length + AA_FRAME_HEADER_LENGTH;
+    aa_slot_t slot;
+    const int64_t result = aa_reservation_begin(publication, aa_align(frame_length, AA_FRAME_ALIGNMENT), &slot);
+    if (result > 0)
     {
-        const int32_t frame_length = (int32_t)length + AA_FRAME_HEADER_LENGTH;
-        aa_slot_t slot;
-        result = aa_reservation_take(publication, aa_align(frame_length, AA_FRAME_ALIGNMENT), &slot);
-        if (result > 0)
-        {
-            aa_slot_write_padding(&slot, frame_length);
-        }
+        aa_slot_write_padding(&slot, frame_length);
         aa_reservation_leave(publication);
     }
     return result;

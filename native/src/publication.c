@@ -130,26 +130,24 @@ int32_t aa_publication_max_message_length(const aa_publication_t *publication)
 
 /* --- one message ----------------------------------------------------------------------------------------- */
 
+static void end_message(aa_publication_t *publication)
+{
+    aa_reservation_leave(publication);
+    aa_waiters_wake(&publication->waiters);
+}
+
 int64_t aa_publication_offer(aa_publication_t *publication, const uint8_t *data, size_t length, int64_t reserved_value)
 {
     if (aa_message_is_too_long(publication->log, length))
     {
         return AA_MESSAGE_TOO_LONG;
     }
-    int64_t result = aa_reservation_enter(publication);
-    if (result == AA_OK)
-    {
-        aa_slot_t slot;
-        result = aa_reservation_take(publication, aa_reservation_length(publication->log, length), &slot);
-        if (result > 0)
-        {
-            aa_message_write(publication, slot, data, length, reserved_value);
-        }
-        aa_reservation_leave(publication);
-    }
+    aa_slot_t slot;
+    const int64_t result = aa_reservation_begin(publication, aa_reservation_length(publication->log, length), &slot);
     if (result > 0)
     {
-        aa_waiters_wake(&publication->waiters);
+        aa_message_write(publication, slot, data, length, reserved_value);
+        end_message(publication);
     }
     return result;
 }
@@ -171,20 +169,12 @@ int64_t aa_publication_offer_vectored(
         }
     }
 
-    int64_t result = aa_reservation_enter(publication);
-    if (result == AA_OK)
-    {
-        aa_slot_t slot;
-        result = aa_reservation_take(publication, aa_reservation_length(publication->log, length), &slot);
-        if (result > 0)
-        {
-            aa_message_write_parts(publication, slot, parts, length, reserved_value);
-        }
-        aa_reservation_leave(publication);
-    }
+    aa_slot_t slot;
+    const int64_t result = aa_reservation_begin(publication, aa_reservation_length(publication->log, length), &slot);
     if (result > 0)
     {
-        aa_waiters_wake(&publication->waiters);
+        aa_message_write_parts(publication, slot, parts, length, reserved_value);
+        end_message(publication);
     }
     return result;
 }

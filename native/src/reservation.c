@@ -257,3 +257,17 @@ int64_t aa_reservation_take(aa_publication_t *publication, int64_t required, aa_
     return publication->is_exclusive ? reserve_alone(publication, required, slot)
                                      : reserve_shared(publication, required, slot);
 }
+
+int64_t aa_reservation_begin(aa_publication_t *publication, int64_t required, aa_slot_t *slot)
+{
+    int64_t result = aa_reservation_enter(publication);
+    if (result == AA_OK)
+    {
+        result = aa_reservation_take(publication, required, slot);
+        if (result <= 0)
+        {
+            aa_reservation_leave(publication);
+        }
+    }
+    return result;
+}

@@ -68,7 +68,7 @@ def total_of(records: Array) -> Totals:
     )
 
 
-@lru_cache
+@lru_cache(maxsize=4)
 def _ones(count: int) -> tuple[Array, Array, Array]:
     # Instruments are below 1000: their sum over a batch is well within 32 bits.
     return np.ones(count, "<i4"), np.ones(count, "<f8"), np.ones(count, "<i8")
