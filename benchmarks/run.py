@@ -30,7 +30,7 @@ PARTIAL = RESULTS / "partial"
 
 _WIDTH = 150
 
-QUICK = Settings(seconds=0.2, sizes=(32,), quick=True)
+QUICK = Settings(seconds=0.1, sizes=(32,), quick=True)
 
 
 def parse(arguments: Sequence[str], suites: Sequence[str]) -> argparse.Namespace:
