@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from aeron_async._native import ffi, lib
@@ -71,12 +73,20 @@ class ReaderPath:
 
     def drop_ahead(self) -> None:
         """Forgets what was read ahead: it is read again."""
-        self._ahead = None
+        if self._ahead is not None:
+            self._ahead.end_run()
+            self._ahead = None
         lib.aa_batch_clear(self._native)
 
     def settle(self) -> None:
-        """Moves the positions past everything that was delivered, unless whoever reads now has done so."""
-        if self._ahead is not None and self._owner is None:
+        """Moves the positions past everything that was delivered, unless whoever reads now has done so.
+
+        From another thread than the iteration's it does nothing: the loop does it at its next turn.
+        """
+        ahead = self._ahead
+        if ahead is None or ahead.thread != get_ident() or self._owner is not None:
+            return
+        with suppress(RuntimeError):
             self.claim(self)
             self.release()
 
@@ -157,7 +167,7 @@ class _ReadAhead:
     While there is a run, its iteration delivers the next ones without telling anybody.
     """
 
-    __slots__ = ("_rows", "_run", "count", "index", "is_worth_runs", "native", "payloads", "source")
+    __slots__ = ("_rows", "_run", "count", "index", "is_worth_runs", "native", "payloads", "source", "thread")
 
     def __init__(self, native: Any, source: ReadablePath) -> None:
         self.native = native
@@ -168,12 +178,15 @@ class _ReadAhead:
         self.is_worth_runs = self.count >= _RUN_MESSAGES and native.messages.nbytes <= self.count * _RUN_BYTES
         self._rows: bytes | None = None
         self._run: tuple[_Payloads, Iterator[bytes], int] | None = None
+        self.thread = 0
+        """Where the run is, or was."""
 
     def begin_run(self, iteration: _Payloads, limit: int) -> Iterator[bytes]:
         """The next messages, at most `limit`."""
         payloads = self.payloads[self.index : self.index + limit]
         run = iter(payloads)
         self._run = iteration, run, len(payloads)
+        self.thread = get_ident()
         return run
 
     def end_run(self) -> int:

@@ -24,11 +24,24 @@ class Block:
     Source: Aeron's `BlockHandler`.
     """
 
-    __slots__ = ("_begin", "_image", "_is_left", "_length", "_native", "_terms", "session_id", "term_id")
+    __slots__ = (
+        "_begin",
+        "_count",
+        "_image",
+        "_is_left",
+        "_length",
+        "_native",
+        "_payload_length",
+        "_terms",
+        "session_id",
+        "term_id",
+    )
 
     def __init__(self, native: Any, image: Any, terms: memoryview, session_id: int) -> None:
         """`native` is the block's until it is left, `terms` are those of the log."""
         self._native = native
+        self._count: int = native.frame_count
+        self._payload_length: int = native.payload_length
         self._image = image
         self._is_left = False
         self._terms = terms
@@ -47,12 +60,14 @@ class Block:
 
         Raises `RuntimeError` once the block is left, `CorruptFileError` where its frames were overwritten.
         """
+        # One of its own: the reader's next block has the same, and another thread might begin that one meanwhile.
+        native = ffi.new("aa_block_t *", self._native[0])
         self._check_here()
-        count = self._native.frame_count
+        count = native.frame_count
         begins = ffi.new("int32_t[]", count)
         ends = ffi.new("int32_t[]", count)
         error = ffi.new("aa_error_t *")
-        check(lib.aa_block_index(self._image, self._native, begins, ends, error), error)
+        check(lib.aa_block_index(self._image, native, begins, ends, error), error)
         buffer = self.buffer
         return (
             buffer[begin:end] for begin, end in zip(ffi.unpack(begins, count), ffi.unpack(ends, count), strict=True)
@@ -66,16 +81,15 @@ class Block:
         """
         self._check_here()
         record = dtype_of(dtype)
-        native = self._native
-        if native.frame_count == 0:
+        if self._count == 0:
             return array_over(b"", record, 0)
-        if native.payload_length != record.itemsize:
-            found = "of different sizes" if native.payload_length < 0 else f"of {native.payload_length} bytes"
+        if self._payload_length != record.itemsize:
+            found = "of different sizes" if self._payload_length < 0 else f"of {self._payload_length} bytes"
             raise ValueError(f"the payloads of this block are {found}, a record is of {record.itemsize} ({record})")
         return array_over(
             self._terms,
             record,
-            native.frame_count,
+            self._count,
             offset=self._begin + DATA_HEADER_LENGTH,
             stride=compute_aligned_frame_length(record.itemsize),
         )

@@ -465,6 +465,8 @@ class ClientConductor:
     def close_handles(self) -> None:
         """Closes all handles of this process and touches nothing shared: a forked child's part."""
         for entry in self._resources.values():
+            if isinstance(entry.resource, Subscription):
+                entry.resource._forget_read_ahead()
             entry.resource._close()
 
     def _send_unsent(self) -> int:

@@ -145,12 +145,13 @@ class Image(Readable):
         reading = _BlockReading(self, limit)
         block = reading.begin()
         frames = block.buffer
+        length = len(frames)
         try:
-            if len(frames):
+            if length:
                 handler(frames, block.session_id, block.term_id)
         finally:
             reading.end(is_taken=True)
-        return len(frames)
+        return length
 
     def block(self, limit: int) -> AbstractContextManager[Block]:
         """The frames that are there, as `block_poll` would hand them out, for the time of a `with`.

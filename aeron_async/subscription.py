@@ -206,6 +206,11 @@ class Subscription(ClosedOnExit, Readable):
             image._close()
         self._change_images(())
 
+    def _forget_read_ahead(self) -> None:
+        """What was read ahead is the parent's to deliver: a forked child's part."""
+        if any(map(self._reader.has_ahead, (self, *self.images))):
+            self._reader.drop_ahead()
+
     def _change_images(self, images: tuple[Image, ...]) -> None:
         self._images = images
         self._handles = Handles([image._handle for image in images])

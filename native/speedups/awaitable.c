@@ -10,7 +10,10 @@ void *aa_awaitable_allocate(PyTypeObject *type, void **spare)
         return PyObject_GC_New(aa_awaitable_t, type);
     }
     *spare = NULL;
-    return PyObject_Init(self, type);
+    PyObject_Init(self, type);
+    /* The memory has had a reference to it already. */
+    Py_DECREF(type);
+    return self;
 }
 
 int aa_awaitable_begin_deallocation(aa_awaitable_t *self)
@@ -26,14 +29,13 @@ int aa_awaitable_begin_deallocation(aa_awaitable_t *self)
 
 void aa_awaitable_free(aa_awaitable_t *self, void **spare)
 {
-    Py_DECREF(Py_TYPE(self));
     if (*spare == NULL && !PyObject_GC_IsFinalized((PyObject *)self))
     {
         *spare = self;
     }
     else
     {
-        PyObject_GC_Del(self);
+        aa_awaitable_free_spare(self);
     }
 }
 
@@ -41,7 +43,9 @@ void aa_awaitable_free_spare(void *spare)
 {
     if (spare != NULL)
     {
+        PyTypeObject *type = Py_TYPE(spare);
         PyObject_GC_Del(spare);
+        Py_DECREF(type);
     }
 }
 
@@ -50,6 +54,7 @@ void aa_awaitable_init(aa_awaitable_t *self, const aa_state_t *state, const aa_a
     self->state = state;
     self->kind = kind;
     self->is_started = false;
+    self->is_running = false;
     self->rest = NULL;
     self->stop = stop;
 }
@@ -125,11 +130,27 @@ static void raise_stop(PyObject **cache, PyObject *value)
 
 /* --- steps ----------------------------------------------------------------------------------------------- */
 
+/* What the coroutine does may come back here. 0, or -1 with an exception. */
+static int enter_rest(aa_awaitable_t *self)
+{
+    if (self->is_running)
+    {
+        PyErr_SetString(PyExc_ValueError, "coroutine already executing");
+        return -1;
+    }
+    self->is_running = true;
+    return 0;
+}
+
 static PySendResult go_on(aa_awaitable_t *self, PyObject *sent, PyObject **value)
 {
-    /* It may be closed meanwhile. */
+    if (enter_rest(self) < 0)
+    {
+        return PYGEN_ERROR;
+    }
     PyObject *rest = Py_NewRef(self->rest);
     const PySendResult result = PyIter_Send(rest, sent, value);
+    self->is_running = false;
     if (result != PYGEN_NEXT)
     {
         Py_CLEAR(self->rest);
@@ -208,9 +229,14 @@ static PyObject *awaitable_throw(aa_awaitable_t *self, PyObject *args)
     {
         return NULL;
     }
+    if (enter_rest(self) < 0)
+    {
+        return NULL;
+    }
     PyObject *rest = Py_NewRef(self->rest);
     PyObject *throw = PyObject_GetAttr(rest, self->state->str_throw);
     PyObject *yielded = throw == NULL ? NULL : PyObject_CallObject(throw, args);
+    self->is_running = false;
     if (yielded == NULL)
     {
         Py_CLEAR(self->rest);
@@ -228,8 +254,13 @@ static PyObject *awaitable_close(aa_awaitable_t *self, PyObject *Py_UNUSED(ignor
     {
         Py_RETURN_NONE;
     }
+    if (enter_rest(self) < 0)
+    {
+        return NULL;
+    }
     self->rest = NULL;
     PyObject *result = PyObject_CallMethodNoArgs(rest, self->state->str_close);
+    self->is_running = false;
     Py_DECREF(rest);
     return result;
 }

@@ -26,6 +26,7 @@ struct aa_awaitable
     const aa_state_t *state;
     const aa_awaitable_kind_t *kind;
     bool is_started;
+    bool is_running; /* the coroutine is in the middle of a step */
     PyObject *rest;
     PyObject **stop; /* what it ends with, kept by whoever makes one after the other of these */
 };
@@ -35,7 +36,7 @@ struct aa_awaitable
 void *aa_awaitable_allocate(PyTypeObject *type, void **spare);
 /* The two ends of tp_dealloc. Not 0 where it lives on. */
 int aa_awaitable_begin_deallocation(aa_awaitable_t *self);
-void aa_awaitable_free(aa_awaitable_t *self, void **spare);
+void aa_awaitable_free(aa_awaitable_t *self, void **spare); /* which then has a reference to the type */
 /* NULL is allowed. */
 void aa_awaitable_free_spare(void *spare);
 

@@ -9,6 +9,8 @@ static void show(PyObject *view, const uint8_t *data, Py_ssize_t length)
     object->hash = -1;
 }
 
+static const uint8_t NOTHING;
+
 bool aa_payload_view_set(const aa_state_t *state, PyObject **view, const uint8_t *data, Py_ssize_t length)
 {
     if (*view != NULL)
@@ -17,7 +19,15 @@ bool aa_payload_view_set(const aa_state_t *state, PyObject **view, const uint8_t
         return true;
     }
     *view = aa_pin_view(state, NULL, NULL, data, length, 1, "B");
-    return *view != NULL;
+    if (*view == NULL)
+    {
+        return false;
+    }
+    /* The view and its parts know what they show; a handler that keeps the pin itself sees nothing through it. */
+    aa_pin_t *pin = (aa_pin_t *)((PyMemoryViewObject *)*view)->mbuf->master.obj;
+    pin->data = &NOTHING;
+    pin->count = 0;
+    return true;
 }
 
 /* Whether there is nothing to be seen of the handler that had it. */
@@ -62,6 +72,5 @@ bool aa_payload_view_end(const aa_state_t *state, PyObject **view, const aa_hold
 
 void aa_payload_view_rest(PyObject *view)
 {
-    static const uint8_t nothing;
-    show(view, &nothing, 0);
+    show(view, &NOTHING, 0);
 }

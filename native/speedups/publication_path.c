@@ -261,6 +261,12 @@ static int messages_get(const aa_state_t *state, PyObject *sequence, messages_t 
             messages_release(messages);
             return -1;
         }
+        if ((size_t)PySequence_Fast_GET_SIZE(messages->owner) != messages->count)
+        {
+            messages_release(messages);
+            PyErr_SetString(PyExc_RuntimeError, "the list of messages has changed its size meanwhile");
+            return -1;
+        }
         look_up(messages, PySequence_Fast_ITEMS(messages->owner));
     }
     return 0;
@@ -380,6 +386,10 @@ static PyObject *path_offer_array(aa_publication_path_t *self, PyObject *const *
     records_t records;
     if (PyObject_GetBuffer(values[0], &records.view, values[1] == Py_None ? PyBUF_ND | PyBUF_FORMAT : PyBUF_SIMPLE) < 0)
     {
+        if (!PyErr_ExceptionMatches(PyExc_Exception))
+        {
+            return NULL;
+        }
         records.view.obj = NULL;
     }
     if (records.view.obj == NULL || !lay_out(&records, values[1]))

@@ -110,5 +110,11 @@ int aa_claim_abort(aa_claim_t *claim)
         return AA_CLOSED;
     }
     claim->frame->type = AA_FRAME_TYPE_PADDING;
-    return publish(claim) ? AA_OK : AA_CLOSED;
+    if (!publish(claim))
+    {
+        return AA_CLOSED;
+    }
+    /* Messages behind it may have waited for that. */
+    aa_waiters_wake(&claim->publication->waiters);
+    return AA_OK;
 }

@@ -36,6 +36,12 @@ def blocks_polled(image: Image, limit: int = NO_LIMIT) -> list[tuple[bytes, int,
 # --- by handler -------------------------------------------------------------------------------------------------------
 
 
+def test_a_handler_may_release_its_block(image: Image, stream: ImageStream) -> None:
+    stream.log.append(bytes(8))
+    assert image.block_poll(lambda block, session_id, term_id: block.release(), NO_LIMIT) == 64
+    assert image.position == 64
+
+
 def test_a_block_is_the_frames_as_they_lie_in_the_log(image: Image, stream: ImageStream) -> None:
     log = stream.log
     log.append(b"one", reserved_value=11)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aeron_async import _face
 from aeron_async.subscription import Header, Message, MessageBatch, Subscription
 from tests.stream_machine import Row, rows_of_batch
 from tests.unit.rig import ImageStream, Rig
@@ -202,3 +203,20 @@ def test_columns_need_no_numpy(
         with pytest.raises(TypeError):
             column[0] = 1
     assert memoryview(batch.buffer[:8]).cast("q")[0] == int.from_bytes(messages[0], "little", signed=True)
+
+
+def test_what_a_payload_is_a_view_of_tells_nothing_when_it_is_kept(
+    subscription: Subscription, stream: ImageStream
+) -> None:
+    sent(stream, [100, 200, 300])
+    kept: list[Any] = []
+
+    def keep(payload: memoryview, header: Header) -> None:
+        kept.append(payload.obj)
+
+    for _ in range(3):
+        subscription.poll(keep, 1)
+    subscription._close()
+    gc.collect()
+    if _face.NAME == "speedups":
+        assert [bytes(memoryview(owner)) for owner in kept] == [b""] * 3

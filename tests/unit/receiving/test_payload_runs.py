@@ -10,6 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from aeron_async._native import lib
+from aeron_async.errors import AeronError
 from aeron_async.subscription import Subscription
 from tests.unit.rig import Bench, ImageStream
 
@@ -144,6 +145,39 @@ async def test_an_image_that_goes_keeps_the_position(
     await take(payloads, 30)
     bench.remove_image(stream.image)
     assert stream.image.position == FRAME * 30
+
+
+async def test_a_forked_child_delivers_nothing_and_moves_no_position(
+    subscription: Subscription, stream: ImageStream, bench: Bench
+) -> None:
+    payloads = subscription.payloads()
+    await take(payloads, 30)
+    before = native_position(stream)
+    bench.conductor.close_handles()
+    assert native_position(stream) == before
+    with pytest.raises((StopAsyncIteration, AeronError)):
+        await anext(payloads)
+
+
+async def test_another_thread_may_ask_for_the_position_all_along(
+    subscription: Subscription, stream: ImageStream
+) -> None:
+    positions: list[int] = []
+    is_over = threading.Event()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            positions.append(stream.image.position)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        received = await take(subscription.payloads(), COUNT)
+    finally:
+        is_over.set()
+        thread.join()
+    assert received == MESSAGES
+    assert positions == sorted(positions)
 
 
 async def test_other_tasks_have_their_turn(subscription: Subscription, stream: ImageStream) -> None:
