@@ -46,7 +46,7 @@ def aeron_dir() -> Iterator[Path]:
         ("udp", (RUST, OURS)),
     ],
 )
-def test_every_client_counts_and_adds_up_what_was_sent(
+def test_f5_every_client_counts_and_adds_up_what_was_sent(
     suite: str, clients: tuple[str, ...], everyone: list[Client], aeron_dir: Path
 ) -> None:
     context = Context(MOMENT, everyone, clients, aeron_dir)

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,26 @@ async def test_a_reader_is_woken_also_by_who_signals_nobody(client: Client, stre
                 assert publication.offer(b"message") > 0
                 assert is_parked(client, stream_id) is not is_direct
             assert received == [b"message"]
+
+
+@pytest.mark.parametrize("idle", [Parking(), Parking(spin=0)])
+async def test_c10_a_reader_waits_for_a_second_without_burning_a_core_and_is_woken(
+    client: Client, stream_id: int, idle: IdleStrategy
+) -> None:
+    async with (
+        await client.add_subscription(IPC, stream_id, idle=idle) as subscription,
+        await client.add_publication(IPC, stream_id) as publication,
+    ):
+        received: list[bytes] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read_one, subscription, received)
+            await eventually(lambda: is_parked(client, stream_id))
+            # Of all threads of this process: somebody who spins uses a second of it.
+            used = time.process_time()
+            await anyio.sleep(1)
+            assert time.process_time() - used < 0.5
+            await publication.publish(b"message", timeout=LIMIT)
+        assert received == [b"message"]
 
 
 async def test_many_readers_wait_at_once(client: Client, stream_id: int) -> None:
