@@ -113,7 +113,10 @@ static void write_equal(aa_slot_t slot, run_t *run, size_t count)
     {
         aa_message_write_whole(slot, data, length, 0);
         slot.offset += framed;
-        data += stride;
+        if (stride > 0) /* nothing may be added to a NULL */
+        {
+            data += stride;
+        }
     }
     aa_message_write_whole(slot, data, length, 0);
 }
