@@ -19,8 +19,8 @@ _unpack: Callable[[bytes], tuple[int, ...]] = _ROW.unpack
 # More bytes are not turned into objects at once.
 _AT_ONCE = 1 << 20
 
-# For so many messages, which is what an iteration reads ahead, what cuts them up is kept.
-_KEPT_COUNT = 256
+AHEAD_MESSAGES = 256
+"""What an iteration reads ahead of its caller at most; for so many, what cuts them up is kept."""
 
 
 class Header:
@@ -246,7 +246,7 @@ def payloads_of(received: Any) -> tuple[bytes, ...] | list[bytes]:
     data = ffi.buffer(received.data, received.nbytes)
     if received.payload_length >= 0:
         # One call for all of them is several times as fast.
-        cutter = _cutter if received.count <= _KEPT_COUNT else _cutter.__wrapped__
+        cutter = _cutter if received.count <= AHEAD_MESSAGES else _cutter.__wrapped__
         return cutter(received.payload_length, received.count).unpack(data)
     offsets = ffi.unpack(received.offsets, received.count + 1)
     return [data[begin:end] for begin, end in pairwise(offsets)]

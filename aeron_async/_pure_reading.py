@@ -8,15 +8,23 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from aeron_async._native import ffi, lib
-from aeron_async._pure_messages import BatchPath, Header, Message, batch_of, header_of, payloads_of, rows_of
+from aeron_async._pure_messages import (
+    AHEAD_MESSAGES,
+    BatchPath,
+    Header,
+    Message,
+    batch_of,
+    header_of,
+    payloads_of,
+    rows_of,
+)
 from aeron_async._tasks import soon
 
 if TYPE_CHECKING:
     from aeron_async._reader import Handles, Reader
     from aeron_async.batch import MessageBatch
 
-# What an iteration reads ahead of its caller.
-_AHEAD_MESSAGES = 256
+# What an iteration reads ahead of its caller, beside AHEAD_MESSAGES.
 _AHEAD_BYTES = 256 << 10
 
 # How much an iteration delivers before other tasks get a turn: 1 a message, and 1 a KiB.
@@ -64,8 +72,9 @@ class ReaderPath:
         if self._owner is not None:
             self._refuse()
         self._owner = owner
-        if self._ahead is not None:
-            self._end_run(self._ahead)
+        ahead = self._ahead
+        if ahead is not None and (count := ahead.end_run()):
+            self._advance(ahead, count)
 
     def release(self) -> None:
         """Nobody reads any more."""
@@ -132,27 +141,19 @@ class ReaderPath:
         """What iterations over `source` may take their next message from, or None where nothing is there now."""
         ahead = self._ahead
         if ahead is None or ahead.source is not source:
-            native = self._scan(source._handles, _NO_LIMIT, _AHEAD_MESSAGES, _AHEAD_BYTES)
+            native = self._scan(source._handles, _NO_LIMIT, AHEAD_MESSAGES, _AHEAD_BYTES)
             if not native.count:
                 lib.aa_batch_clear(native)
                 return None
             self._ahead = ahead = _ReadAhead(native, source)
         return ahead
 
-    def _advance(self, ahead: _ReadAhead) -> None:
-        """Marks the next message of the read-ahead as delivered."""
-        self._advance_by(ahead, 1)
-
-    def _advance_by(self, ahead: _ReadAhead, count: int) -> None:
+    def _advance(self, ahead: _ReadAhead, count: int = 1) -> None:
+        """Marks the next message of the read-ahead, or so many, as delivered."""
         ahead.index += count
         _commit(self._native, ahead.index)
         if ahead.index == ahead.count:
             self.drop_ahead()
-
-    def _end_run(self, ahead: _ReadAhead) -> None:
-        count = ahead.end_run()
-        if count:
-            self._advance_by(ahead, count)
 
     if TYPE_CHECKING:
         # What the subclass has for the rare cases, on both faces.

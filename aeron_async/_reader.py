@@ -88,7 +88,6 @@ class Reader(ReaderPath):
         self._local_stream_id = local_stream_id
         self._batch = ffi.cast("aa_batch_t *", self._batch_address)
         self._failure = ffi.cast("aa_error_t *", self._error_address)
-        self._block = ffi.new("aa_block_t *")
         self._place: ImagesPlace | None = None
 
     def _refuse(self) -> NoReturn:
@@ -173,14 +172,15 @@ class Reader(ReaderPath):
     # --- blocks ------------------------------------------------------------------------------------------------
 
     def scan_block(self, image: Any, limit: int) -> Any:
-        """The frames at the image's position (`aa_block_t`), `limit` bytes of them at most; until the next scan."""
+        """The frames at the image's position (`aa_block_t`), `limit` bytes of them at most."""
         if lib.aa_image_is_within_message(image):
             raise RuntimeError(
                 "the next message was read in part, so no block can begin with it; a poll or an iteration reads on"
             )
         self.drop_ahead()
-        check(lib.aa_block_scan(image, limit, self._block, self._failure), self._failure)
-        return self._block
+        block = ffi.new("aa_block_t *")
+        check(lib.aa_block_scan(image, limit, block, self._failure), self._failure)
+        return block
 
     # --- iterations --------------------------------------------------------------------------------------------
 

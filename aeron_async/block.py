@@ -24,50 +24,34 @@ class Block:
     Source: Aeron's `BlockHandler`.
     """
 
-    __slots__ = (
-        "_begin",
-        "_count",
-        "_image",
-        "_is_left",
-        "_length",
-        "_native",
-        "_payload_length",
-        "_terms",
-        "session_id",
-        "term_id",
-    )
+    __slots__ = ("_image", "_is_left", "_native", "_terms", "session_id", "term_id")
 
     def __init__(self, native: Any, image: Any, terms: memoryview, session_id: int) -> None:
-        """`native` is the block's until it is left, `terms` are those of the log."""
+        """`terms` are those of the log that the block lies in."""
         self._native = native
-        self._count: int = native.frame_count
-        self._payload_length: int = native.payload_length
         self._image = image
         self._is_left = False
         self._terms = terms
-        self._begin: int = native.log_offset
-        self._length: int = native.length
         self.session_id = session_id
         self.term_id: int = native.term_id
 
     @property
     def buffer(self) -> memoryview:
         """The frames, read-only: each with its header of 32 bytes and aligned to 32 bytes."""
-        return self._terms[self._begin : self._begin + self._length]
+        native = self._native
+        return self._terms[native.log_offset : native.log_offset + native.length]
 
     def payloads(self) -> Iterator[memoryview]:
         """The payload of each frame, in place; padding has none.
 
         Raises `RuntimeError` once the block is left, `CorruptFileError` where its frames were overwritten.
         """
-        # One of its own: the reader's next block has the same, and another thread might begin that one meanwhile.
-        native = ffi.new("aa_block_t *", self._native[0])
         self._check_here()
-        count = native.frame_count
+        count = self._native.frame_count
         begins = ffi.new("int32_t[]", count)
         ends = ffi.new("int32_t[]", count)
         error = ffi.new("aa_error_t *")
-        check(lib.aa_block_index(self._image, native, begins, ends, error), error)
+        check(lib.aa_block_index(self._image, self._native, begins, ends, error), error)
         buffer = self.buffer
         return (
             buffer[begin:end] for begin, end in zip(ffi.unpack(begins, count), ffi.unpack(ends, count), strict=True)
@@ -81,21 +65,22 @@ class Block:
         """
         self._check_here()
         record = dtype_of(dtype)
-        if self._count == 0:
+        native = self._native
+        if native.frame_count == 0:
             return array_over(b"", record, 0)
-        if self._payload_length != record.itemsize:
-            found = "of different sizes" if self._payload_length < 0 else f"of {self._payload_length} bytes"
+        if native.payload_length != record.itemsize:
+            found = "of different sizes" if native.payload_length < 0 else f"of {native.payload_length} bytes"
             raise ValueError(f"the payloads of this block are {found}, a record is of {record.itemsize} ({record})")
         return array_over(
             self._terms,
             record,
-            self._count,
-            offset=self._begin + DATA_HEADER_LENGTH,
+            native.frame_count,
+            offset=native.log_offset + DATA_HEADER_LENGTH,
             stride=compute_aligned_frame_length(record.itemsize),
         )
 
     def __repr__(self) -> str:
-        return f"<Block of {self._length} bytes, session_id={self.session_id} term_id={self.term_id}>"
+        return f"<Block of {self._native.length} bytes, session_id={self.session_id} term_id={self.term_id}>"
 
     def _leave(self, is_taken: bool) -> None:
         self._is_left = True

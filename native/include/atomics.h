@@ -19,6 +19,11 @@ static inline int64_t aa_align(int64_t value, int64_t alignment)
     return (value + (alignment - 1)) & ~(alignment - 1);
 }
 
+static inline int64_t aa_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static inline bool aa_is_power_of_two(int64_t value)
 {
     return value > 0 && (value & (value - 1)) == 0;

@@ -130,32 +130,37 @@ static void raise_stop(PyObject **cache, PyObject *value)
 
 /* --- steps ----------------------------------------------------------------------------------------------- */
 
-/* What the coroutine does may come back here. 0, or -1 with an exception. */
-static int enter_rest(aa_awaitable_t *self)
+/* The coroutine, for a step of it that leave_rest ends. What it does may come back here: NULL with an exception. */
+static PyObject *enter_rest(aa_awaitable_t *self)
 {
     if (self->is_running)
     {
         PyErr_SetString(PyExc_ValueError, "coroutine already executing");
-        return -1;
+        return NULL;
     }
     self->is_running = true;
-    return 0;
+    return Py_NewRef(self->rest);
 }
 
-static PySendResult go_on(aa_awaitable_t *self, PyObject *sent, PyObject **value)
+static void leave_rest(aa_awaitable_t *self, PyObject *rest, bool is_over)
 {
-    if (enter_rest(self) < 0)
-    {
-        return PYGEN_ERROR;
-    }
-    PyObject *rest = Py_NewRef(self->rest);
-    const PySendResult result = PyIter_Send(rest, sent, value);
     self->is_running = false;
-    if (result != PYGEN_NEXT)
+    if (is_over)
     {
         Py_CLEAR(self->rest);
     }
     Py_DECREF(rest);
+}
+
+static PySendResult go_on(aa_awaitable_t *self, PyObject *sent, PyObject **value)
+{
+    PyObject *rest = enter_rest(self);
+    if (rest == NULL)
+    {
+        return PYGEN_ERROR;
+    }
+    const PySendResult result = PyIter_Send(rest, sent, value);
+    leave_rest(self, rest, result != PYGEN_NEXT);
     return result;
 }
 
@@ -229,39 +234,32 @@ static PyObject *awaitable_throw(aa_awaitable_t *self, PyObject *args)
     {
         return NULL;
     }
-    if (enter_rest(self) < 0)
+    PyObject *rest = enter_rest(self);
+    if (rest == NULL)
     {
         return NULL;
     }
-    PyObject *rest = Py_NewRef(self->rest);
     PyObject *throw = PyObject_GetAttr(rest, self->state->str_throw);
     PyObject *yielded = throw == NULL ? NULL : PyObject_CallObject(throw, args);
-    self->is_running = false;
-    if (yielded == NULL)
-    {
-        Py_CLEAR(self->rest);
-    }
     Py_XDECREF(throw);
-    Py_DECREF(rest);
+    leave_rest(self, rest, yielded == NULL);
     return yielded;
 }
 
 static PyObject *awaitable_close(aa_awaitable_t *self, PyObject *Py_UNUSED(ignored))
 {
     self->is_started = true;
-    PyObject *rest = self->rest;
-    if (rest == NULL)
+    if (self->rest == NULL)
     {
         Py_RETURN_NONE;
     }
-    if (enter_rest(self) < 0)
+    PyObject *rest = enter_rest(self);
+    if (rest == NULL)
     {
         return NULL;
     }
-    self->rest = NULL;
     PyObject *result = PyObject_CallMethodNoArgs(rest, self->state->str_close);
-    self->is_running = false;
-    Py_DECREF(rest);
+    leave_rest(self, rest, true);
     return result;
 }
 

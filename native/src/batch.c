@@ -215,11 +215,6 @@ static bool is_within_limits(const scan_t *scan, int64_t end)
            messages_of(scan)->count < scan->message_limit;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What was passed over before the first message of the image needs nobody to take it. */
 static void settle_before_first_row(const scan_t *scan)
 {
@@ -260,7 +255,7 @@ static bool take_whole_messages(scan_t *scan, int64_t end)
     const size_t data_end = smaller(messages->data_capacity, scan->max_bytes);
     const int32_t term_offset = aa_log_term_offset(log, scan->cursor);
     const int64_t term_position = scan->cursor - term_offset;
-    const int32_t term_end = (int32_t)earlier(end - term_position, log->info.term_length);
+    const int32_t term_end = (int32_t)aa_least(end - term_position, log->info.term_length);
     const uint8_t *term = (const uint8_t *)aa_log_frame_at(log, scan->cursor) - term_offset;
 
     aa_pace_t pace = {0};
@@ -478,8 +473,8 @@ static int scan_image(scan_t *scan)
     }
 
     /* A publisher never gets further ahead than a term; what lies there is old. */
-    const int64_t end = earlier(
-        earlier(scan->cursor + scan->image->log->info.term_length, aa_log_max_possible_position(scan->image->log)),
+    const int64_t end = aa_least(
+        aa_least(scan->cursor + scan->image->log->info.term_length, aa_log_max_possible_position(scan->image->log)),
         scan->limit_position);
     while (result == AA_OK && is_within_limits(scan, end))
     {

@@ -71,12 +71,18 @@ static bool is_held(const aa_claim_t *claim)
            claim->frame->term_id == claim->term_id;
 }
 
-/* Release pairs with the acquire of whoever reads the length: subscribers and the driver. */
-static bool publish(aa_claim_t *claim)
+/* AA_OK, or AA_CLOSED. Release pairs with the acquire of whoever reads the length: subscribers and the driver. */
+static int publish(aa_claim_t *claim)
 {
     int32_t held_length = -claim->frame_length;
-    return atomic_compare_exchange_strong_explicit(
-        &claim->frame->length, &held_length, claim->frame_length, memory_order_release, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong_explicit(
+            &claim->frame->length, &held_length, claim->frame_length, memory_order_release, memory_order_relaxed))
+    {
+        return AA_CLOSED;
+    }
+    /* It, or what is behind it where it is passed over, can be read. */
+    aa_waiters_wake(&claim->publication->waiters);
+    return AA_OK;
 }
 
 int aa_claim_commit(aa_claim_t *claim, uint8_t flags, int64_t reserved_value)
@@ -91,12 +97,7 @@ int aa_claim_commit(aa_claim_t *claim, uint8_t flags, int64_t reserved_value)
     }
     claim->frame->flags = flags;
     claim->frame->reserved_value = reserved_value;
-    if (!publish(claim))
-    {
-        return AA_CLOSED;
-    }
-    aa_waiters_wake(&claim->publication->waiters);
-    return AA_OK;
+    return publish(claim);
 }
 
 int aa_claim_abort(aa_claim_t *claim)
@@ -110,11 +111,5 @@ int aa_claim_abort(aa_claim_t *claim)
         return AA_CLOSED;
     }
     claim->frame->type = AA_FRAME_TYPE_PADDING;
-    if (!publish(claim))
-    {
-        return AA_CLOSED;
-    }
-    /* Messages behind it may have waited for that. */
-    aa_waiters_wake(&claim->publication->waiters);
-    return AA_OK;
+    return publish(claim);
 }

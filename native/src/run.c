@@ -45,9 +45,10 @@ static bool is_equal(const run_t *run)
     return run->lengths == NULL && run->slices == NULL;
 }
 
-static int64_t least(int64_t a, int64_t b)
+/* Nothing may be added to a NULL, not even 0. */
+static inline const uint8_t *data_at(const uint8_t *data, size_t offset)
 {
-    return a < b ? a : b;
+    return offset == 0 ? data : data + offset;
 }
 
 static inline aa_slice_t take_message(run_t *run)
@@ -56,9 +57,8 @@ static inline aa_slice_t take_message(run_t *run)
     {
         return run->slices[run->next++];
     }
-    /* An offset of 0, as nothing may be added to a NULL. */
     const aa_slice_t message = {
-        .data = run->offset == 0 ? run->data : run->data + run->offset,
+        .data = data_at(run->data, run->offset),
         .length = length_at(run, run->next++),
     };
     run->offset += run->lengths != NULL ? message.length : run->stride;
@@ -72,14 +72,14 @@ static size_t measure(const aa_publication_t *publication, const run_t *run, int
     const aa_log_t *log = publication->log;
     const aa_room_t room = aa_reservation_room(publication);
     const int64_t longest = aa_reservation_length(log, (size_t)log->max_message_length);
-    const int64_t most = least(longest, ROOM_MAX);
+    const int64_t most = aa_least(longest, ROOM_MAX);
     size_t count = 1;
     *required = aa_reservation_length(log, length_at(run, run->next));
     if (is_equal(run))
     {
-        const int64_t fit = least(most, room.term_end - room.position) / *required;
+        const int64_t fit = aa_least(most, room.term_end - room.position) / *required;
         const int64_t begin = (room.limit - room.position + *required - 1) / *required;
-        const int64_t most_equal = least(least(fit, begin), (int64_t)(run->count - run->next));
+        const int64_t most_equal = aa_least(aa_least(fit, begin), (int64_t)(run->count - run->next));
         count = most_equal > 1 ? (size_t)most_equal : 1;
         *required *= (int64_t)count;
         return count;
@@ -103,22 +103,19 @@ static size_t measure(const aa_publication_t *publication, const run_t *run, int
 /* Messages of one frame each, all equally long. */
 static void write_equal(aa_slot_t slot, run_t *run, size_t count)
 {
+    const uint8_t *data = run->data;
     const size_t length = run->length;
     const size_t stride = run->stride;
     const int32_t framed = (int32_t)aa_align((int64_t)length + AA_FRAME_HEADER_LENGTH, AA_FRAME_ALIGNMENT);
-    const uint8_t *data = run->offset == 0 ? run->data : run->data + run->offset;
-    run->next += count;
-    run->offset += count * stride;
-    for (; count > 1; count--)
+    size_t offset = run->offset;
+    for (size_t i = 0; i < count; i++)
     {
-        aa_message_write_whole(slot, data, length, 0);
+        aa_message_write_whole(slot, data_at(data, offset), length, 0);
         slot.offset += framed;
-        if (stride > 0) /* nothing may be added to a NULL */
-        {
-            data += stride;
-        }
+        offset += stride;
     }
-    aa_message_write_whole(slot, data, length, 0);
+    run->next += count;
+    run->offset = offset;
 }
 
 static void write_messages(const aa_publication_t *publication, aa_slot_t slot, run_t *run, size_t count)

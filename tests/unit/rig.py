@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from aeron_async._control import Timeout
 from aeron_async._core import Broadcast, Cnc
@@ -340,3 +342,20 @@ def make_driver(directory: Path, **options: Any) -> FakeDriver:
     """A driver in a directory of its own."""
     directory.mkdir()
     return FakeDriver(directory, **options)
+
+
+@asynccontextmanager
+async def turns_of_another_task() -> AsyncIterator[Callable[[], int]]:
+    """How many turns a task has had so far that runs beside the caller's and always wants another one."""
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take_turns)
+        yield lambda: turns
+        tasks.cancel_scope.cancel()

@@ -22,7 +22,7 @@ from aeron_async.errors import (
 )
 from aeron_async.protocol.frames import TERM_MIN_LENGTH
 from aeron_async.publication import OfferResult, Publication
-from tests.unit.rig import Bench, PublicationStream, Rig, make_driver, until
+from tests.unit.rig import Bench, PublicationStream, Rig, make_driver, turns_of_another_task, until
 
 MAX_POSITION = TERM_MIN_LENGTH << 31
 
@@ -394,16 +394,6 @@ async def test_cancelling_while_it_waits_appends_no_more(bench: Bench, publish: 
 async def test_publishing_many_lets_other_tasks_run(bench: Bench, publish: Publish) -> None:
     log = bench.driver.create_log(term_length=1 << 20)
     publication, _, _ = bench.add_publication(log)
-    others = 0
-
-    async def other() -> None:
-        nonlocal others
-        while True:
-            others += 1
-            await anyio.lowlevel.checkpoint()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(other)
+    async with turns_of_another_task() as turns:
         await publish(publication, numbered(10_000))
-        tasks.cancel_scope.cancel()
-    assert others >= 5
+        assert turns() >= 5

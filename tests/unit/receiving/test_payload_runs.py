@@ -12,7 +12,7 @@ import pytest
 from aeron_async._native import lib
 from aeron_async.errors import AeronError
 from aeron_async.subscription import Subscription
-from tests.unit.rig import Bench, ImageStream
+from tests.unit.rig import Bench, ImageStream, turns_of_another_task
 
 pytestmark = pytest.mark.anyio
 
@@ -181,16 +181,6 @@ async def test_another_thread_may_ask_for_the_position_all_along(
 
 
 async def test_other_tasks_have_their_turn(subscription: Subscription, stream: ImageStream) -> None:
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await anyio.lowlevel.checkpoint()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(count_turns)
+    async with turns_of_another_task() as turns:
         await take(subscription.payloads(), COUNT)
-        tasks.cancel_scope.cancel()
-    assert turns > 0
+        assert turns() > 0

@@ -19,7 +19,7 @@ from aeron_async.errors import (
 from aeron_async.protocol import commands
 from aeron_async.protocol.frames import FrameFlags
 from aeron_async.subscription import Image, Message, Subscription
-from tests.unit.rig import Bench, ImageStream, until
+from tests.unit.rig import Bench, ImageStream, turns_of_another_task, until
 
 pytestmark = pytest.mark.anyio
 
@@ -386,23 +386,13 @@ async def test_the_reason_that_closed_the_client_comes_out_of_the_iteration(
 
 
 async def test_a_busy_iteration_lets_other_tasks_run(source: Source, stream: ImageStream, iterate: Iterate) -> None:
-    others = 0
-
-    async def other() -> None:
-        nonlocal others
-        while True:
-            others += 1
-            await anyio.lowlevel.checkpoint()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(other)
+    async with turns_of_another_task() as turns:
         stream.log.append(b"message")
         with anyio.fail_after(30):
             async for _ in iterate(source):
-                if others >= 2:
+                if turns() >= 2:
                     break
                 stream.log.append(b"message")
-        tasks.cancel_scope.cancel()
 
 
 # --- wait_connected and closing --------------------------------------------------------------------------------------
